@@ -1,0 +1,75 @@
+"""Every error that recall_core raises on purpose.
+
+RecallError
+├── InvalidInputError(ValueError)     an argument can't be used; the message says what was seen and what to do
+├── RecordExistsError                 a record with this id is already stored
+├── RecordNotFoundError(LookupError)  no record with this id in this scope
+├── ClosedError                       the memory was closed, or belongs to a parent process
+├── StoreError                        the file
+│   ├── NotADatabaseError             the file is no database, or another program's database
+│   ├── SchemaTooNewError             the file was written by a newer version
+│   ├── StoreUnavailableError         can't be opened or written: folder, permission, full disk, damage
+│   └── StoreBusyError                other writers held the file for longer than the busy timeout
+└── EmbeddingError                    vectors
+    ├── EmbedderMismatchError         the file's vectors come from another model
+    ├── ModelNotFoundError            a model's files are missing or damaged
+    └── VectorError(ValueError)       a vector of the wrong size, with NaN or infinity, or all zeros
+"""
+
+from __future__ import annotations
+
+
+class RecallError(Exception):
+    """Base of all errors raised on purpose by recall_core."""
+
+
+class InvalidInputError(RecallError, ValueError):
+    """An argument can't be used."""
+
+
+class RecordExistsError(RecallError):
+    """A record with this id is already stored."""
+
+
+class RecordNotFoundError(RecallError, LookupError):
+    """No record with this id in this scope."""
+
+
+class ClosedError(RecallError):
+    """The memory was closed, or was opened by the process that this one was forked from."""
+
+
+class StoreError(RecallError):
+    """The database file can't be used as asked."""
+
+
+class NotADatabaseError(StoreError):
+    """The file is no SQLite database, or one that another program made."""
+
+
+class SchemaTooNewError(StoreError):
+    """The file was written by a newer version of recall_core."""
+
+
+class StoreUnavailableError(StoreError):
+    """The file can't be opened, read or written: a folder, a permission, a full disk, damage."""
+
+
+class StoreBusyError(StoreError):
+    """Other writers held the file for longer than the busy timeout."""
+
+
+class EmbeddingError(RecallError):
+    """Text could not be turned into vectors, or vectors could not be used."""
+
+
+class EmbedderMismatchError(EmbeddingError):
+    """The file's vectors come from another model than the one that was given."""
+
+
+class ModelNotFoundError(EmbeddingError):
+    """A model's files are missing or damaged."""
+
+
+class VectorError(EmbeddingError, ValueError):
+    """A vector has the wrong number of dimensions, NaN or infinity in it, or no length."""

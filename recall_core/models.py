@@ -1,0 +1,219 @@
+"""The values that travel through recall_core, and the protocols of the parts that a user may bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
+
+from .times import Time
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]  # shape (texts, dimensions), or (dimensions,) where one is meant
+
+Json = Any  # what json.dumps takes: None, bool, int, float, str, lists and string-keyed mappings of them
+Mode = Literal["hybrid", "keyword", "semantic"]
+Fusion = Literal["default", "rrf", "plain"]
+OnDuplicate = Literal["keep", "skip", "touch", "replace"]
+Span = tuple[int, int]  # character offsets [start, end) into a text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One memory, as it is stored. Times are aware UTC datetimes with microseconds."""
+
+    id: str
+    text: str
+    scope: str = ""
+    session: str | None = None
+    turn: int | None = None
+    role: str | None = None
+    kind: str = "memory"
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    payload: Json = None
+    source: str | None = None
+    importance: float = 0.5
+    created_at: datetime
+    updated_at: datetime
+    accessed_at: datetime | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRecord:
+    """A memory to store: the arguments of `Memory.add` as one value."""
+
+    text: str
+    id: str | None = None
+    scope: str = ""
+    session: str | None = None
+    turn: int | None = None
+    role: str | None = None
+    kind: str = "memory"
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Json] | None = None
+    payload: Json = None
+    source: str | None = None
+    importance: float = 0.5
+    created_at: Time | None = None
+    expires_at: Time | None = None
+    ttl: float | timedelta | None = None
+    vector: Sequence[float] | None = None
+    space: str | None = None
+    on_duplicate: OnDuplicate = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The slice `record.text[start:end]` of a record, the `index`-th of it."""
+
+    index: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why a record was found: what each part of the ranking said. None means that part did not see it."""
+
+    rank: int  # position in the result list, from 1
+    keyword_rank: int | None = None  # position in the keyword leg, from 1
+    bm25: float | None = None  # FTS5's bm25 with its sign turned: larger is better
+    coverage: float | None = None  # bm25 / the most this query could reach, 0..1
+    vector_rank: int | None = None  # position in the vector leg, from 1
+    similarity: float | None = None  # cosine of the raw vectors, -1..1
+    meaning: float | None = None  # cosine after centring and whitening by the scope's statistics, -1..1
+    context: float = 0.0  # what neighbouring turns and the session added
+    decay: float = 1.0  # 0.5 ** (age / half-life), 1 is now
+
+    def __str__(self) -> str:
+        parts = []
+        if self.keyword_rank is not None:
+            parts.append(f"keyword #{self.keyword_rank} (bm25 {self.bm25:.2f})")
+        if self.vector_rank is not None:
+            shown = self.meaning if self.meaning is not None else self.similarity
+            parts.append(f"meaning #{self.vector_rank} ({shown:.2f})")
+        if self.context > 0:
+            parts.append(f"context +{self.context:.2f}")
+        return ", ".join(parts) or f"#{self.rank}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One found record. `relevance` is calibrated to 0..1; `score` orders the list and means nothing across queries."""
+
+    record: Record
+    chunk: Chunk
+    relevance: float
+    score: float
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """The result of a search, best first. `mode` is the mode that ran; `degraded` says why it is not the one asked for."""
+
+    items: tuple[Hit, ...]
+    mode: Mode
+    degraded: str | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceStats:
+    """One vector space of a file: whose vectors, how many, and how many chunks still wait for one."""
+
+    name: str
+    model: str
+    dimensions: int
+    vectors: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a file holds and in which state it is."""
+
+    path: str
+    records: int
+    chunks: int
+    sessions: int
+    spaces: tuple[SpaceStats, ...]
+    pending: int
+    failed: int
+    file_bytes: int
+    schema_version: int
+    segmenter: str
+    vector_index: str
+    notes: tuple[str, ...] = ()  # what wants the owner's attention, in words
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns text into vectors. Any object with these members will do.
+
+    `model_id` names everything that makes vectors comparable (model, pooling, prefixes): vectors of two embedders
+    with the same id may be mixed. An embedder may be called from several threads at once.
+    """
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions) for texts to be stored."""
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions) for texts to search with."""
+        ...
+
+
+@runtime_checkable
+class TokenWindow(Protocol):
+    """What an embedder may offer beside `Embedder`, so that chunks fit its window exactly."""
+
+    @property
+    def window(self) -> int:
+        """The number of tokens of a passage that one vector can hold, prefix and special tokens already taken off."""
+        ...
+
+    def token_spans(self, text: str) -> list[Span]:
+        """Return the character offsets of each token of `text`, in order."""
+        ...
+
+
+@runtime_checkable
+class LanguageMeans(Protocol):
+    """What an embedder may offer beside `Embedder`: typical vectors, to centre by while a scope is still small."""
+
+    def language_mean(self, language: str, kind: Literal["passage", "query"]) -> Vectors:
+        """Return the mean vector, shape (dimensions,), of texts of a language ("zh" or "en")."""
+        ...
+
+
+@runtime_checkable
+class Chunker(Protocol):
+    """Cuts text into chunks."""
+
+    def chunk(self, text: str) -> Sequence[Span]:
+        """Return the chunks' character offsets, in order of their start. They may overlap."""
+        ...
