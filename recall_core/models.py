@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload, runtime_checkable
 
 from .times import Time
 
@@ -117,7 +117,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits(Sequence[Hit]):
-    """The result of a search, best first. `mode` is the mode that ran; `degraded` says why it is not the one asked for."""
+    """The result of a search, best first.
+
+    `mode` is the mode that ran; `degraded` says why it is not the one asked for.
+    """
 
     items: tuple[Hit, ...]
     mode: Mode
@@ -139,13 +142,12 @@ class Hits(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceStats:
-    """One vector space of a file: whose vectors, how many, and how many chunks still wait for one."""
+    """One vector space of a file: whose vectors, and how many."""
 
     name: str
     model: str
     dimensions: int
     vectors: int
-    pending: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +177,15 @@ class Embedder(Protocol):
     """
 
     @property
-    def model_id(self) -> str: ...
+    def model_id(self) -> str:
+        """What makes vectors comparable: model, pooling, prefixes."""
+        ...
+
     @property
-    def dimensions(self) -> int: ...
+    def dimensions(self) -> int:
+        """The length of each vector."""
+        ...
+
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Return float32 of shape (len(texts), dimensions) for texts to be stored."""
         ...
@@ -217,3 +225,45 @@ class Chunker(Protocol):
     def chunk(self, text: str) -> Sequence[Span]:
         """Return the chunks' character offsets, in order of their start. They may overlap."""
         ...
+
+
+class AddArguments(TypedDict, total=False):
+    """The keyword arguments of `add` that `Session.append` passes on."""
+
+    id: str | None
+    kind: str
+    tags: Sequence[str]
+    metadata: Mapping[str, Json] | None
+    payload: Json
+    source: str | None
+    importance: float
+    created_at: Time | None
+    expires_at: Time | None
+    ttl: float | timedelta | None
+    vector: Sequence[float] | None
+    space: str | None
+    on_duplicate: OnDuplicate
+
+
+class SearchArguments(TypedDict, total=False):
+    """The keyword arguments of `search` that `context` passes on."""
+
+    scope: str
+    mode: Mode
+    limit: int
+    where: Mapping[str, Json] | None
+    session: str | None
+    roles: Sequence[str] | None
+    tags: Sequence[str] | None
+    since: Time | None
+    until: Time | None
+    min_relevance: float | None
+    min_similarity: float | None
+    fusion: Fusion
+    alpha: float | None
+    recency: float | None
+    candidates: int | None
+    diversify: float | None
+    now: Time | None
+    vector: Sequence[float] | None
+    space: str | None

@@ -22,7 +22,9 @@ def check_scope(scope: str) -> str:
     if scope == ROOT:
         return scope
     if len(scope) > MAX_LENGTH:
-        raise InvalidInputError(f"the scope {scope[:40]!r}… has {len(scope)} characters, at most {MAX_LENGTH} are allowed")
+        raise InvalidInputError(
+            f"the scope {scope[:40]!r}… has {len(scope)} characters, at most {MAX_LENGTH} are allowed"
+        )
     for segment in scope.split(SEPARATOR):
         _check_segment(segment, scope)
     return scope
@@ -54,11 +56,17 @@ def _escape(character: str) -> str:
 
 def _check_segment(segment: str, scope: str) -> None:
     if not segment:
-        raise InvalidInputError(f"the scope {scope!r} has an empty segment; write it like 'user/42', without a slash at either end")
+        raise InvalidInputError(
+            f"the scope {scope!r} has an empty segment; write it like 'user/42', without a slash at either end"
+        )
     if segment in (".", ".."):
-        raise InvalidInputError(f"the scope {scope!r} has the segment {segment!r}; a scope is an absolute path, write it out")
+        raise InvalidInputError(
+            f"the scope {scope!r} has the segment {segment!r}; a scope is an absolute path, write it out"
+        )
     if segment in ("*", "**"):
-        raise InvalidInputError(f"the scope {scope!r} has a wildcard; there are none: a search in a scope sees all that lies below it")
+        raise InvalidInputError(
+            f"the scope {scope!r} has a wildcard; there are none: a search in a scope sees all that lies below it"
+        )
     bad = next((c for c in segment if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
     if bad is not None:
         raise InvalidInputError(f"the scope {scope!r} has the character {bad!r}, which is not printable; leave it out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +15,8 @@ class Settings:
     """How a memory cuts, ranks and stores. Raises InvalidInputError for values that make no sense."""
 
     chunk_size: int = 256
-    """Largest chunk, in `chunk_unit`. Smaller chunks pin an answer down, larger ones keep its context. Never more than the model's window."""
+    """Largest chunk, in `chunk_unit`. Smaller chunks pin an answer down, larger ones keep its context.
+    Never more than the model's window."""
     chunk_overlap: int = 32
     """How much of a chunk's end is said again at the start of the next one, in `chunk_unit`."""
     chunk_unit: Literal["tokens", "characters"] = "tokens"
@@ -24,7 +26,8 @@ class Settings:
     keyword_weight: float = 0.5
     """Share of the keyword leg in the default ranking; the vector leg has the rest."""
     recency_weight: float = 0.0
-    """Share of recency in the final score. 0 only puts the newer of two equal memories first; `recency=` of a search overrides it."""
+    """Share of recency in the final score. 0 only puts the newer of two equal memories first; `recency=` of a search
+    overrides it."""
     recency_half_life_days: float = 30.0
     """After this many days a memory counts half as recent."""
     candidates: int = 200
@@ -43,20 +46,34 @@ class Settings:
     """Words that the keyword index keeps whole, beside those already stored in the file."""
 
     def __post_init__(self) -> None:
-        _check(self.chunk_size >= 8, "chunk_size", self.chunk_size, "at least 8")
-        _check(0 <= self.chunk_overlap <= self.chunk_size // 2, "chunk_overlap", self.chunk_overlap, "from 0 to half of chunk_size")
-        _check(self.chunk_unit in ("tokens", "characters"), "chunk_unit", self.chunk_unit, "'tokens' or 'characters'")
-        _check(0 <= self.keyword_weight <= 1, "keyword_weight", self.keyword_weight, "from 0 to 1")
-        _check(0 <= self.recency_weight <= 1, "recency_weight", self.recency_weight, "from 0 to 1")
-        _check(self.recency_half_life_days > 0, "recency_half_life_days", self.recency_half_life_days, "above 0")
-        _check(1 <= self.candidates <= 4096, "candidates", self.candidates, "from 1 to 4096")
-        _check(self.rrf_k >= 1, "rrf_k", self.rrf_k, "at least 1")
-        _check(0 <= self.context_relevance <= 1, "context_relevance", self.context_relevance, "from 0 to 1")
-        _check(self.embedding in ("inline", "background"), "embedding", self.embedding, "'inline' or 'background'")
-        _check(self.durability in ("normal", "full"), "durability", self.durability, "'normal' or 'full'")
-        _check(self.busy_timeout >= 0, "busy_timeout", self.busy_timeout, "at least 0")
+        self._check_number("chunk_size", 8, whole=True)
+        self._check_number("chunk_overlap", 0, self.chunk_size // 2, whole=True, most_is=" (half of chunk_size)")
+        self._check_choice("chunk_unit", ("tokens", "characters"))
+        self._check_number("keyword_weight", 0, 1)
+        self._check_number("recency_weight", 0, 1)
+        self._check_number("recency_half_life_days", 1e-9)
+        self._check_number("candidates", 1, 4096, whole=True)
+        self._check_number("rrf_k", 1)
+        self._check_number("context_relevance", 0, 1)
+        self._check_choice("embedding", ("inline", "background"))
+        self._check_choice("durability", ("normal", "full"))
+        self._check_number("busy_timeout", 0, 86_400)
+        words = self.dictionary
+        holds = isinstance(words, tuple) and all(isinstance(word, str) and word.strip() for word in words)
+        self._check("dictionary", holds, "a tuple of words")
 
+    def _check_number(
+        self, name: str, least: float, most: float = math.inf, *, whole: bool = False, most_is: str = ""
+    ) -> None:
+        value = getattr(self, name)
+        number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        kind = "a whole number" if whole else "a number"
+        upwards = "" if most == math.inf else f" and at most {most:g}{most_is}"
+        self._check(name, number and least <= value <= most, f"{kind}, at least {least:g}{upwards}")
 
-def _check(holds: bool, name: str, value: object, want: str) -> None:
-    if not holds:
-        raise InvalidInputError(f"Settings.{name} is {value!r}; it must be {want}")
+    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        self._check(name, getattr(self, name) in choices, " or ".join(map(repr, choices)))
+
+    def _check(self, name: str, holds: bool, want: str) -> None:
+        if not holds:
+            raise InvalidInputError(f"Settings.{name} is {getattr(self, name)!r}; it must be {want}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, date, datetime, timedelta
 
 from .errors import InvalidInputError
@@ -29,9 +28,10 @@ def to_micros(value: Time, name: str = "time") -> int:
         return (datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH) // MICROSECOND
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInputError(f"{name}: a time is a datetime, an ISO 8601 string or seconds, not {value!r}")
-    if not math.isfinite(value):
-        raise InvalidInputError(f"{name}: {value!r} is no time; give seconds since 1970 UTC")
-    micros = value * MICROS_PER_SECOND if isinstance(value, int) else round(value * MICROS_PER_SECOND)
+    if not abs(value) < 1e18:  # not-a-number and infinity too; nanoseconds since 1970 reach this
+        seen = value if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
+        raise InvalidInputError(f"{name}: {seen} is no time; give seconds since 1970 UTC")
+    micros = round(value * MICROS_PER_SECOND)
     from_micros(micros, name)
     return micros
 
@@ -42,21 +42,28 @@ def from_micros(micros: int, name: str = "time") -> datetime:
         return EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         raise InvalidInputError(
-            f"{name}: {micros / MICROS_PER_SECOND:g} seconds lies outside the years 1 to 9999; give seconds since 1970, not milliseconds"
+            f"{name}: {micros // MICROS_PER_SECOND} seconds lies outside the years 1 to 9999; "
+            "give seconds since 1970, not milliseconds"
         ) from None
 
 
 def _parse(text: str, name: str) -> datetime:
+    digits = text.strip()
     try:
-        return datetime.fromisoformat(text.strip())
+        # Of digits alone only a date makes sense: fromisoformat reads milliseconds such as 1712121512300 as a date, any
+        # character between, and an hour.
+        if digits.isdigit() and len(digits) != len("20260131"):
+            raise ValueError
+        return datetime.fromisoformat(digits)
     except ValueError:
-        raise InvalidInputError(f"{name}: {text!r} is no ISO 8601 time; write it like 2026-01-31 or 2026-01-31T09:30:00Z") from None
+        raise InvalidInputError(
+            f"{name}: {text!r} is no ISO 8601 time; write it like 2026-01-31 or 2026-01-31T09:30:00Z"
+        ) from None
 
 
 def _aware(value: datetime, name: str) -> int:
-    if value.tzinfo is None:
+    if value.utcoffset() is None:
         value = value.replace(tzinfo=UTC)
-    try:
-        return (value - EPOCH) // MICROSECOND
-    except OverflowError:
-        raise InvalidInputError(f"{name}: {value!r} lies outside the years 1 to 9999 in UTC") from None
+    micros = (value - EPOCH) // MICROSECOND
+    from_micros(micros, name)
+    return micros

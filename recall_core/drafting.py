@@ -1,0 +1,125 @@
+"""A caller's arguments become a record: checked, cleaned, completed. Nothing is stored here."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import datetime, timedelta
+from typing import get_args
+
+from .errors import InvalidInputError
+from .ids import new_id
+from .models import Json, NewRecord, OnDuplicate, Record
+from .scopes import join_scopes
+from .text import clean_json, clean_text
+from .times import MICROS_PER_SECOND, Time, from_micros, to_micros
+
+MAX_NAME = 512  # characters of an id, a session, a role, a kind, a source or a tag
+MAX_INTEGER = 2**63 - 1
+
+NEW_RECORD_FIELDS = frozenset(field.name for field in fields(NewRecord))
+
+
+def read_mapping(mapping: Mapping[str, Json]) -> NewRecord:
+    """Return the NewRecord that a mapping with the arguments of `add` describes."""
+    unknown = [key for key in mapping if key not in NEW_RECORD_FIELDS]
+    if unknown:
+        known = ", ".join(sorted(NEW_RECORD_FIELDS))
+        raise InvalidInputError(f"unknown field {unknown[0]!r}; a record has {known}. Put anything else into metadata")
+    if "text" not in mapping:
+        raise InvalidInputError("a record needs a text; the mapping has none")
+    return NewRecord(**mapping)
+
+
+def make_record(new: NewRecord, base: str, now: int) -> Record:
+    """Return the record that `new` describes, in its scope below `base`, at `now` (microseconds)."""
+    if new.on_duplicate not in get_args(OnDuplicate):
+        choices = ", ".join(get_args(OnDuplicate))
+        raise InvalidInputError(f"on_duplicate is {new.on_duplicate!r}; choose one of {choices}")
+    created_at = now if new.created_at is None else to_micros(new.created_at, "created_at")
+    return Record(
+        id=new_id(now) if new.id is None else check_name(new.id, "id"),
+        text=check_text(new.text),
+        scope=join_scopes(base, new.scope),
+        session=None if new.session is None else check_name(new.session, "session"),
+        turn=check_turn(new.turn),
+        role=None if new.role is None else check_name(new.role, "role"),
+        kind=check_name(new.kind, "kind"),
+        tags=check_tags(new.tags),
+        metadata=check_metadata(new.metadata),
+        payload=clean_json(new.payload),
+        source=None if new.source is None else check_name(new.source, "source"),
+        importance=check_importance(new.importance),
+        created_at=from_micros(created_at),
+        updated_at=from_micros(now),
+        expires_at=find_expiry(new.expires_at, new.ttl, now),
+    )
+
+
+def check_text(text: str) -> str:
+    """Return a text as it can be stored: NUL and lone surrogates become U+FFFD."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"text is a string, not {type(text).__name__}; store other data as payload")
+    return clean_text(text)
+
+
+def check_name(name: str, what: str) -> str:
+    """Return a name such as an id or a role. Raises InvalidInputError if it is empty, too long or not printable."""
+    if not isinstance(name, str) or not name:
+        raise InvalidInputError(f"{what} is a string that is not empty, not {name!r}")
+    if len(name) > MAX_NAME:
+        raise InvalidInputError(f"{what} has {len(name)} characters ({name[:40]!r}…), at most {MAX_NAME} are allowed")
+    bad = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
+    if bad is not None:
+        raise InvalidInputError(f"{what} {name!r} has the character {bad!r}, which is not printable; leave it out")
+    return name
+
+
+def check_turn(turn: int | None) -> int | None:
+    """Return a turn number."""
+    if turn is None:
+        return None
+    if isinstance(turn, bool) or not isinstance(turn, int) or abs(turn) >= MAX_INTEGER:
+        raise InvalidInputError(f"turn is a whole number, not {turn!r}")
+    return turn
+
+
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags without repetitions, in their order; one may be given as a plain string."""
+    if isinstance(tags, str):
+        tags = (tags,)
+    try:
+        return tuple(dict.fromkeys(check_name(tag, "a tag") for tag in tags))
+    except TypeError:
+        raise InvalidInputError(f"tags is a sequence of strings, not {tags!r}") from None
+
+
+def check_metadata(metadata: Mapping[str, Json] | None) -> dict[str, Json]:
+    """Return metadata as it can be stored."""
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise InvalidInputError(f"metadata is a mapping with string keys, not {metadata!r}")
+    cleaned: dict[str, Json] = clean_json(dict(metadata))
+    return cleaned
+
+
+def check_importance(importance: float) -> float:
+    """Return an importance."""
+    if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
+        raise InvalidInputError(f"importance is a number from 0 to 1, not {importance!r}")
+    return float(importance)
+
+
+def find_expiry(expires_at: Time | None, ttl: float | timedelta | None, now: int) -> datetime | None:
+    """Return when a record expires: at `expires_at`, or `ttl` (seconds or a timedelta) after `now`; None is never."""
+    if ttl is None:
+        return None if expires_at is None else from_micros(to_micros(expires_at, "expires_at"))
+    if expires_at is not None:
+        raise InvalidInputError("expires_at and ttl were both given; give one of them")
+    if isinstance(ttl, timedelta):
+        ttl = ttl.total_seconds()
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0:
+        raise InvalidInputError(f"ttl is a number of seconds above 0, or a timedelta, not {ttl!r}")
+    return from_micros(to_micros(now / MICROS_PER_SECOND + ttl, "ttl"))

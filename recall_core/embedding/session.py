@@ -1,0 +1,120 @@
+"""An ONNX model at work on the CPU: token ids in, one vector a text out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
+
+from .spec import ModelSpec
+
+if TYPE_CHECKING:
+    from recall_core.models import Vectors
+
+    from .tokens import TokenIds
+
+BATCH_TOKENS = 1024  # of one batch; larger ones are slower and take more memory
+_MOST_THREADS = 4
+_SHRINK_ARENA = ("memory.enable_memory_arena_shrinkage", "cpu:0")
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")  # transformers, sentence-transformers
+
+
+class Session:
+    """An inference session of onnxruntime with the pooling that the model wants. Threads may share it.
+
+    Raises ModelNotFoundError if the model can't be loaded, InvalidInputError if it wants inputs that are not known.
+    """
+
+    def __init__(self, spec: ModelSpec, threads: int | None) -> None:
+        self._spec = spec
+        self._session = _load(spec, threads)
+        self._inputs = [node.name for node in self._session.get_inputs()]
+        unknown = [name for name in self._inputs if name not in _INPUTS]
+        if unknown:
+            raise InvalidInputError(
+                f"{spec.model_file} wants the inputs {', '.join(unknown)}; only {', '.join(_INPUTS)} can be given: "
+                "export the model for feature extraction"
+            )
+        outputs = [node.name for node in self._session.get_outputs()]
+        self._output = next((name for name in (spec.output, *_TOKEN_OUTPUTS) if name in outputs), outputs[0])
+
+    def embed(self, texts: Sequence[TokenIds]) -> Vectors:
+        """Return the vectors of texts, shape (len(texts), dimensions), in their order and not yet of unit length.
+
+        Raises EmbeddingError if the model fails or gives something of another shape.
+        """
+        import numpy as np
+
+        vectors = np.zeros((len(texts), self._spec.dimensions), np.float32)
+        lengths = [len(ids) for ids in texts]
+        batches = list(_batch(lengths))
+        bulk = sum(lengths) > BATCH_TOKENS
+        for number, rows in enumerate(batches, start=1):
+            # The arena keeps all it ever took. After bulk work it gives it back; after a query that would be slower.
+            vectors[rows] = self._run([texts[row] for row in rows], shrink=bulk and number == len(batches))
+        return vectors
+
+    def _run(self, texts: Sequence[TokenIds], shrink: bool) -> Vectors:
+        import numpy as np
+        from onnxruntime import RunOptions
+
+        ids = np.stack(texts)
+        feed = dict(zip(_INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
+        options = RunOptions()
+        if shrink:
+            options.add_run_config_entry(*_SHRINK_ARENA)
+        try:
+            output = self._session.run([self._output], {name: feed[name] for name in self._inputs}, options)[0]
+        except Exception as error:  # the library's exceptions have no common base
+            raise EmbeddingError(f"{self._spec.model_file} failed on a batch of shape {ids.shape}: {error}") from error
+        return self._pool(np.asarray(output, np.float32), ids.shape)
+
+    def _pool(self, output: Vectors, shape: tuple[int, ...]) -> Vectors:
+        import numpy as np
+
+        dimensions = self._spec.dimensions
+        if output.shape == (shape[0], dimensions):
+            return output  # pooled inside the model
+        if output.shape != (*shape, dimensions):
+            raise EmbeddingError(
+                f"{self._spec.model_file} gave {output.shape} for {shape[0]} texts of {shape[1]} tokens, but the "
+                f"folder's config.json says {dimensions} dimensions: they don't belong together"
+            )
+        return np.asarray(output[:, 0] if self._spec.pooling == "cls" else output.mean(axis=1))
+
+
+def _load(spec: ModelSpec, threads: int | None) -> Any:
+    from onnxruntime import InferenceSession, SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = threads or min(_count_cores(), _MOST_THREADS)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors; warnings about graph optimisations would reach the user's terminal
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads must not burn the CPU
+    try:
+        return InferenceSession(str(spec.model_file), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library's exceptions have no common base
+        raise ModelNotFoundError(f"{spec.model_file} can't be loaded: {error}; download the model again") from error
+
+
+def _count_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)  # what the process may use; Linux only
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _batch(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the rows of batches of equal length, shortest first, within the token budget.
+
+    Without padding a text goes through the same sums whatever shares its batch, so a model that treats rows
+    independently gives the same bits. On a CPU that costs nothing: fewer rows a batch, but no padding to compute.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for length, group in groupby(order, key=lengths.__getitem__):
+        rows = list(group)
+        size = max(1, BATCH_TOKENS // length)
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]

@@ -1,0 +1,39 @@
+"""Two legs become one score. Evidence is a mapping from chunk key to score; a missing key means no evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+Evidence = Mapping[int, float]
+
+
+def fuse_weighted(keyword: Evidence, meaning: Evidence, keyword_weight: float) -> dict[int, float]:
+    """Return the weighted sum of two scores that are comparable as they are (both at most 1)."""
+    keys = dict.fromkeys(keyword) | dict.fromkeys(meaning)
+    return {
+        key: keyword_weight * keyword.get(key, 0.0) + (1.0 - keyword_weight) * meaning.get(key, 0.0) for key in keys
+    }
+
+
+def fuse_reciprocal(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:
+    """Return reciprocal rank fusion: the sum of 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher 2009)."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, key in enumerate(ranking, start=1):
+            scores[key] = scores.get(key, 0.0) + 1.0 / (k + rank)
+    return scores
+
+
+def rank_keys(evidence: Evidence) -> list[int]:
+    """Return the keys, best first; equal scores by ascending key."""
+    return sorted(evidence, key=lambda key: (-evidence[key], key))
+
+
+def blend_questions(whole: Evidence, parts: Sequence[Evidence]) -> dict[int, float]:
+    """Return half the score for the whole query and half the best score for one of the questions in it."""
+    if not parts:
+        return dict(whole)
+    keys = dict.fromkeys(whole)
+    for part in parts:
+        keys |= dict.fromkeys(part)
+    return {key: 0.5 * whole.get(key, 0.0) + 0.5 * max(part.get(key, 0.0) for part in parts) for key in keys}

@@ -1,0 +1,109 @@
+"""Changes to a stored record: only what they concern is written and indexed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from . import drafting
+from .engine import Engine, save_vector, space_for
+from .errors import RecordNotFoundError
+from .filters import Selection
+from .models import Json, NewRecord, Record
+from .scopes import join_scopes
+from .text import clean_json
+from .times import Time, from_micros, to_micros
+
+INDEXED_FIELDS = ("text", "role", "tags", "metadata", "source")
+
+
+class _Unchanged:
+    """Stands for an argument that was not given; None is a value."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final[Any] = _Unchanged()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """What is to become of a record's fields; UNCHANGED ones stay."""
+
+    text: str
+    scope: str
+    session: str | None
+    turn: int | None
+    role: str | None
+    kind: str
+    tags: Sequence[str]
+    metadata: Mapping[str, Json] | None
+    payload: Json
+    source: str | None
+    importance: float
+    created_at: Time
+    expires_at: Time | None
+    ttl: float | timedelta | None
+    vector: Sequence[float]
+    space: str | None
+
+
+def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
+    """Change the record in one transaction and return it. Raises RecordNotFoundError if it is not below `base`."""
+    now = engine.now()
+    given = revision.vector is not UNCHANGED
+    new = NewRecord(text="", vector=revision.vector if given else None, space=revision.space)
+    space = space_for(engine, new) if given else None
+    with engine.store.records.transaction():
+        found = engine.store.records.get([id], Selection(scope=base, now=now))
+        if not found:
+            raise RecordNotFoundError(
+                f"no record with the id {id!r} in the scope {base!r}; list what is there: records()"
+            )
+        changed = apply_revision(found[0], revision, base, now)
+        reindex = any(getattr(changed, name) != getattr(found[0], name) for name in INDEXED_FIELDS)
+        stored = engine.store.records.replace(changed, engine.indexer.prepare(changed) if reindex else None)
+        if space is not None:
+            keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
+            save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)
+            engine.store.index.refresh(space)
+    engine.indexer.embed(stored.chunk_keys)
+    return stored.record
+
+
+def apply_revision(record: Record, revision: Revision, base: str, now: int) -> Record:
+    """Return the record with the revision's changes, checked and cleaned, updated at `now` (microseconds)."""
+    changes: dict[str, Any] = {"updated_at": from_micros(now)}
+    for field in fields(revision):
+        value = getattr(revision, field.name)
+        if value is not UNCHANGED and field.name in _CHECKS:
+            changes[field.name] = _CHECKS[field.name](value)
+    if revision.scope is not UNCHANGED:
+        changes["scope"] = join_scopes(base, revision.scope)
+    expires_at = None if revision.expires_at is UNCHANGED else revision.expires_at
+    ttl = None if revision.ttl is UNCHANGED else revision.ttl
+    if revision.expires_at is not UNCHANGED or revision.ttl is not UNCHANGED:
+        changes["expires_at"] = drafting.find_expiry(expires_at, ttl, now)
+    return replace(record, **changes)
+
+
+def _optional_name(name: str) -> Any:
+    return lambda value: None if value is None else drafting.check_name(value, name)
+
+
+_CHECKS = {
+    "text": drafting.check_text,
+    "session": _optional_name("session"),
+    "turn": drafting.check_turn,
+    "role": _optional_name("role"),
+    "kind": lambda value: drafting.check_name(value, "kind"),
+    "tags": drafting.check_tags,
+    "metadata": drafting.check_metadata,
+    "payload": clean_json,
+    "source": _optional_name("source"),
+    "importance": drafting.check_importance,
+    "created_at": lambda value: from_micros(to_micros(value, "created_at")),
+}

@@ -1,0 +1,84 @@
+"""A caller's search arguments become a request: checked, with the settings' defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, get_args
+
+from .engine import Engine
+from .errors import InvalidInputError
+from .filters import Selection
+from .indexer import OWN_SPACE
+from .models import Fusion, Mode
+from .search import Request
+from .store import Space
+
+if TYPE_CHECKING:
+    from .models import Vectors
+
+MAX_LIMIT = 10_000
+
+
+def make_request(
+    engine: Engine,
+    query: str,
+    selection: Selection,
+    *,
+    mode: Mode,
+    limit: int,
+    fusion: Fusion,
+    alpha: float | None,
+    recency: float | None,
+    candidates: int | None,
+    diversify: float | None,
+    min_relevance: float | None,
+    min_similarity: float | None,
+    vector: Sequence[float] | None,
+    space: str | None,
+) -> Request:
+    """Return the request. Raises InvalidInputError for what can't be used, VectorError for a bad query vector."""
+    if not isinstance(query, str):
+        raise InvalidInputError(f"a query is a string, not {query!r}")
+    if mode not in get_args(Mode):
+        raise InvalidInputError(f"mode is {mode!r}; choose one of {', '.join(get_args(Mode))}")
+    if fusion not in get_args(Fusion):
+        raise InvalidInputError(f"fusion is {fusion!r}; choose one of {', '.join(get_args(Fusion))}")
+    settings = engine.settings
+    found = engine.store.vectors.find_space(space or OWN_SPACE)
+    default_alpha = 0.5 if fusion == "plain" else 1.0 - settings.keyword_weight
+    return Request(
+        text=query,
+        selection=selection,
+        mode=mode,
+        limit=_whole("limit", limit, 0, MAX_LIMIT),
+        fusion=fusion,
+        alpha=default_alpha if alpha is None else _share("alpha", alpha),
+        recency=settings.recency_weight if recency is None else _share("recency", recency),
+        candidates=max(settings.candidates if candidates is None else _whole("candidates", candidates, 1, 4096), limit),
+        diversity=0.0 if diversify is None else _share("diversify", diversify),
+        min_relevance=None if min_relevance is None else _share("min_relevance", min_relevance),
+        min_similarity=None if min_similarity is None else _share("min_similarity", min_similarity, least=-1.0),
+        vector=None if vector is None else _check_vector(vector, found, space),
+        space=found,
+    )
+
+
+def _check_vector(vector: Sequence[float], space: Space | None, name: str | None) -> Vectors:
+    from .embedding import check_vectors
+
+    if space is None:
+        raise InvalidInputError(f"no vector of the space {name or OWN_SPACE!r} is stored yet, so none can be near")
+    checked: Vectors = check_vectors([vector], 1, space.dimensions)[0]
+    return checked
+
+
+def _whole(name: str, value: int, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInputError(f"{name} is a whole number from {least} to {most}, not {value!r}")
+    return value
+
+
+def _share(name: str, value: float, least: float = 0.0) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 1:
+        raise InvalidInputError(f"{name} is a number from {least:g} to 1, not {value!r}")
+    return float(value)

@@ -1,0 +1,78 @@
+"""A conversation: records of one session, in the order of their turns."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Unpack
+
+from .drafting import check_name
+from .engine import Engine, write_batch
+from .errors import InvalidInputError
+from .models import AddArguments, NewRecord, Record
+from .store import SessionInfo
+from .times import from_micros
+
+
+class Session:
+    """One conversation of a memory, in one scope. Made by `Memory.session`; nothing is stored until something is said."""
+
+    def __init__(self, engine: Engine, scope: str, id: str) -> None:
+        self._engine = engine
+        self._scope = scope
+        self._id = check_name(id, "session")
+
+    def __repr__(self) -> str:
+        return f"Session({self._id!r}, scope={self._scope!r})"
+
+    @property
+    def id(self) -> str:
+        """The session's id, unique within its scope."""
+        return self._id
+
+    @property
+    def scope(self) -> str:
+        """The scope that the session's records lie in, as a full path."""
+        return self._scope
+
+    @property
+    def title(self) -> str | None:
+        """The title it was given."""
+        info = self._info()
+        return None if info is None else info.title
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When its first message was made (or it was given a title), None if there is nothing yet."""
+        info = self._info()
+        return None if info is None else from_micros(info.created_at)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When its last message was made, None if there is nothing yet."""
+        info = self._info()
+        return None if info is None else from_micros(info.updated_at)
+
+    def append(self, role: str, text: str, *, turn: int | None = None, **arguments: Unpack[AddArguments]) -> Record:
+        """Add a message and return it. With a `turn` that this role has already spoken in, nothing is changed and the
+        message stored then is returned; without a turn the message is always kept."""
+        arguments.setdefault("kind", "message")
+        new = NewRecord(text=text, role=role, turn=turn, session=self._id, scope=self._scope, **arguments)
+        (stored,) = write_batch(self._engine, "", [new], once_per_turn=True)
+        return stored.record
+
+    def messages(self, limit: int = 50, before: str | Record | None = None) -> list[Record]:
+        """Return the last `limit` messages in turn order, or the last ones before the message `before`.
+
+        Messages without a turn follow those with one, in the order of their time.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
+        mark = before.id if isinstance(before, Record) else before
+        return self._engine.store.sessions.messages(self._scope, self._id, limit, mark, self._engine.now())
+
+    def delete(self) -> int:
+        """Delete the session with all of its messages; return how many there were."""
+        return self._engine.store.sessions.delete(self._scope, self._id)
+
+    def _info(self) -> SessionInfo | None:
+        return self._engine.store.sessions.find(self._scope, self._id, self._engine.now())

@@ -1,0 +1,16 @@
+"""The store: everything that is kept in the file, and the only place that speaks SQL."""
+
+from .protocols import Candidate, ChunkDraft, Draft, PendingChunk, SessionInfo, Space, Stored
+from .sqlite import SqliteStore, open_store
+
+__all__ = [
+    "Candidate",
+    "ChunkDraft",
+    "Draft",
+    "PendingChunk",
+    "SessionInfo",
+    "Space",
+    "SqliteStore",
+    "Stored",
+    "open_store",
+]

@@ -1,0 +1,90 @@
+"""What a file says about itself: the segmenter and the words it was indexed with, and how much it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..models import SpaceStats
+from .connection import MEMORY_PATH, Database, select, select_one
+from .migrations import SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How much a file holds, and its state."""
+
+    records: int
+    chunks: int
+    sessions: int
+    spaces: tuple[SpaceStats, ...]
+    pending: int
+    failed: int
+    file_bytes: int
+    schema_version: int
+
+
+SPACES = """
+SELECT name, model, dimensions, (SELECT count(*) FROM embedding WHERE space_id = space.id) FROM space ORDER BY id
+"""
+TOTALS = """
+SELECT (SELECT count(*) FROM record), (SELECT count(*) FROM chunk),
+  (SELECT count(*) FROM (SELECT 1 FROM record WHERE session IS NOT NULL GROUP BY scope, session)),
+  (SELECT count(*) FROM pending), (SELECT count(*) FROM pending WHERE attempts > 0)
+"""
+
+
+class FactTable:
+    """Reads and writes the file's own facts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def segmenter(self) -> str | None:
+        """Return the version of the segmenter that indexed the file, None for a new one."""
+        with self._database.read() as connection:
+            row = select_one(connection, "SELECT value FROM meta WHERE key = 'segmenter'")
+        return row[0] if row else None
+
+    def save_segmenter(self, version: str) -> None:
+        """Note which segmenter indexes the file."""
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT INTO meta(key, value) VALUES ('segmenter', ?) "
+                "ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+                (version,),
+            )
+
+    def words(self) -> frozenset[str]:
+        """Return the user dictionary."""
+        with self._database.read() as connection:
+            return frozenset(word for (word,) in select(connection, "SELECT word FROM dictionary"))
+
+    def add_words(self, words: Collection[str]) -> None:
+        """Add words to the user dictionary."""
+        with self._database.write() as connection:
+            connection.executemany(
+                "INSERT INTO dictionary(word) VALUES (?) ON CONFLICT DO NOTHING", [(word,) for word in words]
+            )
+
+    def counts(self) -> Counts:
+        """Count what the file holds."""
+        path = self._database.path
+        with self._database.read() as connection:
+            records, chunks, sessions, pending, failed = select(connection, TOTALS)[0]
+            spaces = tuple(
+                SpaceStats(name=name, model=model, dimensions=dimensions, vectors=vectors)
+                for name, model, dimensions, vectors in select(connection, SPACES)
+            )
+        files = [] if path == MEMORY_PATH else [Path(path), Path(path + "-wal")]
+        return Counts(
+            records=records,
+            chunks=chunks,
+            sessions=sessions,
+            spaces=spaces,
+            pending=pending,
+            failed=failed,
+            file_bytes=sum(file.stat().st_size for file in files if file.exists()),
+            schema_version=SCHEMA_VERSION,
+        )

@@ -1,0 +1,60 @@
+"""The steps from an empty file to the current schema: named, append-only, each in one transaction with its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import apsw
+
+from ..errors import NotADatabaseError, SchemaTooNewError
+from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS
+
+
+class Migration(NamedTuple):
+    """One step: what it does, in a word or two, and how. Never edited once released."""
+
+    name: str
+    apply: Callable[[apsw.Connection], object]
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("first schema", lambda connection: connection.execute(FIRST_SCHEMA + FIRST_TRIGGERS)),
+)
+SCHEMA_VERSION = len(MIGRATIONS)
+
+
+def check_file(connection: apsw.Connection, path: str) -> int:
+    """Return the file's schema version, 0 if it is empty.
+
+    Raises NotADatabaseError for another program's database and SchemaTooNewError for one from a newer version.
+    """
+    application_id = connection.pragma("application_id")
+    version = connection.pragma("user_version")
+    if application_id != APPLICATION_ID:
+        if application_id or version or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+            raise NotADatabaseError(
+                f"{path} is a SQLite database of another program; give a path of its own to the memory"
+            )
+        return 0
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise SchemaTooNewError(
+            f"{path} has schema version {version}, this recall_core knows up to {SCHEMA_VERSION}; "
+            "upgrade it: pip install --upgrade dualrecall"
+        )
+    return version
+
+
+def migrate(connection: apsw.Connection, path: str) -> None:
+    """Bring the file to the current schema; does nothing, and writes nothing, if it is there already."""
+    while (version := check_file(connection, path)) < SCHEMA_VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have been faster while this one waited for the lock.
+            if check_file(connection, path) == version:
+                MIGRATIONS[version].apply(connection)
+                connection.execute(f"PRAGMA user_version = {version + 1}; PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

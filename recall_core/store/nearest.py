@@ -1,0 +1,183 @@
+"""Nearest neighbours: exact over the blobs, or through a vec0 table once a space is large."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ..filters import Selection
+from .compile import Clause, compile_selection
+from .connection import Database, select, select_one
+from .protocols import Space, VectorIndex
+from .vectors import stack_vectors
+
+if TYPE_CHECKING:
+    from ..models import Vectors
+
+# From so many vectors on a space gets a vec0 table. Below, reading the blobs is as fast and needs no second copy.
+INDEX_FROM = 5_000
+# Selections of up to so many chunks are compared exactly, whatever the size of the space.
+EXACT_UP_TO = 5_000
+VEC0_LIMIT = 4096  # vec0 refuses a larger k
+VEC0_CHUNK = 256  # rows in a block of vec0; its default of 1024 is slower to fill
+REFRESH_BATCH = 1_000
+
+SELECTED = """
+FROM record JOIN chunk ON chunk.record_key = record.key
+JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? WHERE {selection}
+"""
+
+
+class ExactIndex:
+    """Compares the query with every selected vector. Exact, needs no index, and is slow only in large selections."""
+
+    name = "exact"
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> tuple[list[int], Vectors]:
+        """Return up to `limit` selected chunk keys and their vectors, shape (n, dimensions)."""
+        import numpy as np
+
+        clause = compile_selection(selection)
+        with self._database.read() as connection:
+            rows = select(
+                connection,
+                f"SELECT chunk.key, embedding.vector {SELECTED.format(selection=clause.sql)} ORDER BY chunk.key",
+                (space.id, *clause.bindings),
+            )
+        keys, vectors = stack_vectors(rows, space.dimensions)
+        if len(keys) <= limit:
+            return keys, vectors
+        order = np.argsort(-(vectors @ query), kind="stable")[:limit]
+        return [keys[i] for i in order], vectors[order]
+
+    def refresh(self, space: Space) -> None:
+        """Do nothing: the blobs are the index."""
+
+
+class Vec0Index:
+    """Implements VectorIndex with sqlite-vec: exact for small selections, a vec0 scan with pre-filter for large ones.
+
+    The vec0 table of a space is written by `refresh` alone, from the changes that triggers note, so that programs
+    without the extension can change the file.
+    """
+
+    name = "vec0"
+
+    def __init__(self, database: Database, *, index_from: int = INDEX_FROM, exact_up_to: int = EXACT_UP_TO) -> None:
+        self._database = database
+        self._exact = ExactIndex(database)
+        self._index_from = index_from
+        self._exact_up_to = exact_up_to
+
+    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> tuple[list[int], Vectors]:
+        """Return up to `limit` chunk keys and their vectors, shape (n, dimensions), nearest by dot product first."""
+        clause = compile_selection(selection)
+        with self._database.read() as connection:
+            if not has_table(connection, space) or self._is_small(connection, space, clause):
+                return self._exact.nearest(space, query, selection, limit)
+            rows = scan(connection, space, query, clause, min(limit, VEC0_LIMIT))
+        return stack_vectors(rows, space.dimensions)
+
+    def refresh(self, space: Space) -> None:
+        """Take up the vectors that were stored or deleted since; builds the table once the space is large."""
+        while self._refresh_batch(space) == REFRESH_BATCH:
+            pass
+
+    def _refresh_batch(self, space: Space) -> int:
+        with self._database.write() as connection:
+            if not has_table(connection, space):
+                if count_changes(connection, space) < self._index_from:
+                    return 0
+                create_table(connection, space)
+            return apply_changes(connection, space, REFRESH_BATCH)
+
+    def _is_small(self, connection: apsw.Connection, space: Space, clause: Clause) -> bool:
+        sql = f"SELECT count(*) FROM (SELECT 1 {SELECTED.format(selection=clause.sql)} LIMIT ?)"
+        ((count,),) = select(connection, sql, (space.id, *clause.bindings, self._exact_up_to + 1))
+        return bool(count <= self._exact_up_to)
+
+
+def open_index(database: Database) -> VectorIndex:
+    """Return the best index that this machine can run."""
+    return Vec0Index(database) if database.has_vec0 else ExactIndex(database)
+
+
+def table_name(space: Space) -> str:
+    """Return the name of a space's vec0 table."""
+    return f"vector_{space.id}"
+
+
+def has_table(connection: apsw.Connection, space: Space) -> bool:
+    """Tell whether a space has its vec0 table yet."""
+    sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+    return select_one(connection, sql, (table_name(space),)) is not None
+
+
+def create_table(connection: apsw.Connection, space: Space) -> None:
+    """Create a space's vec0 table, empty. It holds unit vectors, for which L2 orders as the cosine does."""
+    connection.execute(
+        f"CREATE VIRTUAL TABLE {table_name(space)} USING vec0("
+        f"chunk_key INTEGER PRIMARY KEY, vector float[{space.dimensions}], chunk_size={VEC0_CHUNK})"
+    )
+
+
+def count_changes(connection: apsw.Connection, space: Space) -> int:
+    """Return how many vectors changed since the index was last refreshed."""
+    sql = "SELECT count(*) FROM vector_change WHERE space_id = ?"
+    return int(select(connection, sql, (space.id,))[0][0])
+
+
+def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
+    """Bring up to `limit` changed vectors into the vec0 table; return how many changes were taken up."""
+    table = table_name(space)
+    changes = select(
+        connection,
+        "SELECT chunk_key FROM vector_change WHERE space_id = ? ORDER BY chunk_key LIMIT ?",
+        (space.id, limit),
+    )
+    connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", changes)
+    rows = select(
+        connection,
+        """SELECT embedding.chunk_key, embedding.vector FROM vector_change
+        JOIN embedding ON embedding.chunk_key = vector_change.chunk_key AND embedding.space_id = vector_change.space_id
+        WHERE vector_change.space_id = ? ORDER BY vector_change.chunk_key LIMIT ?""",
+        (space.id, limit),
+    )
+    last = changes[-1][0] if changes else 0
+    keys, vectors = stack_vectors([row for row in rows if row[0] <= last], space.dimensions)
+    inserts = zip(keys, (unit.tobytes() for unit in normalise_rows(vectors)), strict=True)
+    connection.executemany(f"INSERT INTO {table}(chunk_key, vector) VALUES (?, ?)", inserts)
+    connection.executemany(
+        "DELETE FROM vector_change WHERE space_id = ? AND chunk_key = ?", [(space.id, key) for (key,) in changes]
+    )
+    return len(changes)
+
+
+def scan(
+    connection: apsw.Connection, space: Space, query: Vectors, clause: Clause, limit: int
+) -> list[tuple[int, bytes]]:
+    """Return (chunk key, blob) of the nearest selected vectors. The selection is applied before the nearest are taken."""
+    unit = normalise_rows(query.reshape(1, -1))
+    sql = f"""
+    WITH near AS MATERIALIZED (
+      SELECT chunk_key, distance FROM {table_name(space)} WHERE vector MATCH ? AND k = ?
+      AND chunk_key IN (SELECT chunk.key {SELECTED.format(selection=clause.sql)})
+    )
+    SELECT near.chunk_key, embedding.vector FROM near
+    JOIN embedding ON embedding.chunk_key = near.chunk_key AND embedding.space_id = ?
+    ORDER BY near.distance, near.chunk_key
+    """
+    bindings = (unit.tobytes(), limit, space.id, *clause.bindings, space.id)
+    return select(connection, sql, bindings)
+
+
+def normalise_rows(vectors: Vectors) -> Vectors:
+    """Return the vectors with length 1, shape (n, dimensions). Zero vectors stay zero."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

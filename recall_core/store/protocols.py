@@ -1,0 +1,118 @@
+"""What the rest of recall_core asks of a store and of its vector index: records, chunks, filters and ids, no SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ..filters import Selection
+from ..models import Chunk, OnDuplicate, Record
+
+if TYPE_CHECKING:
+    from ..models import Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkDraft:
+    """A chunk ready to be stored: offsets into the record's text and space-separated index terms by column."""
+
+    start: int
+    end: int
+    tokens: int
+    hash: bytes  # identifies the text that is embedded; equal hashes have equal vectors
+    latin: str
+    grams: str
+    words: str
+    labels: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A record ready to be stored.
+
+    `base` is the scope that the writer must stay in. `once_per_turn` makes a second record with the same session, turn
+    and role the first one again. `named` says that the caller chose the id.
+    """
+
+    record: Record
+    chunks: tuple[ChunkDraft, ...]
+    base: str = ""
+    on_duplicate: OnDuplicate = "keep"
+    once_per_turn: bool = False
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a draft: the record as it now is, and its chunks (empty if nothing was written)."""
+
+    record: Record
+    chunk_keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A vector space of the file: vectors of one model, which may be compared with each other."""
+
+    id: int
+    name: str
+    model: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChunk:
+    """A chunk that has no vector yet: the text to embed (its slice of the record) and what to call its speaker."""
+
+    key: int
+    hash: bytes
+    role: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What the ranking needs to know of a chunk and its record."""
+
+    chunk_key: int
+    record_key: int
+    record_id: str
+    scope: str
+    session: str | None
+    created_at: int
+    tokens: int
+    asks: bool  # the record's text ends in a question mark
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A conversation: microseconds UTC of its first and last record."""
+
+    scope: str
+    id: str
+    title: str | None
+    created_at: int
+    updated_at: int
+    records: int
+
+
+class VectorIndex(Protocol):
+    """Finds the chunks whose vectors are nearest to a query's, among those that a selection admits."""
+
+    @property
+    def name(self) -> str:
+        """What the index is called in `Stats`."""
+        ...
+
+    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> tuple[list[int], Vectors]:
+        """Return chunk keys and their vectors, shape (n, dimensions).
+
+        All selected chunks if they are few, else at least the `limit` whose dot product with `query` is largest.
+        """
+        ...
+
+    def refresh(self, space: Space) -> None:
+        """Take up the vectors that were stored or deleted since. Inside a transaction it is part of it."""
+        ...

@@ -1,0 +1,79 @@
+"""The conversations of a file: their titles, their messages in order."""
+
+from __future__ import annotations
+
+from ..filters import Selection
+from ..models import Record
+from .compile import SQLValue, compile_selection
+from .connection import Database, select
+from .protocols import SessionInfo
+from .rows import RECORD_COLUMNS, row_record
+
+LIST = """
+SELECT scope, id, max(title), min(created_at), max(updated_at), sum(records) FROM (
+  SELECT scope, session AS id, NULL AS title, min(created_at) AS created_at, max(created_at) AS updated_at,
+    count(*) AS records
+  FROM record WHERE session IS NOT NULL AND {selection} GROUP BY scope, session
+  UNION ALL
+  SELECT scope, id, title, created_at, created_at, 0 FROM session AS record WHERE {titled}
+) GROUP BY scope, id ORDER BY max(updated_at) DESC, scope, id
+"""
+SAVE = """
+INSERT INTO session(scope, id, title, created_at) VALUES (?, ?, ?, ?)
+ON CONFLICT(scope, id) DO UPDATE SET title = excluded.title
+"""
+# `before` is a record of the session; the page ends with the one in front of it.
+PAGE = f"""
+SELECT * FROM (
+  SELECT {RECORD_COLUMNS}, record.place, record.key FROM record WHERE scope = ? AND session = ? AND {{selection}}
+  {{before}} ORDER BY record.place DESC, record.created_at DESC, record.key DESC LIMIT ?
+) ORDER BY place, created_at, key
+"""
+BEFORE = """
+AND (record.place, record.created_at, record.key) <
+  (SELECT place, created_at, key FROM record WHERE id = ? AND scope = ? AND session = ?)
+"""
+
+
+class SessionTable:
+    """Conversations by scope and session id."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, selection: Selection) -> list[SessionInfo]:
+        """Return the sessions that have selected records, or a title, in the scope; the last active one first."""
+        records = compile_selection(selection)
+        titled = compile_selection(Selection(scope=selection.scope, now=0, ignores_expiry=True))
+        sql = LIST.format(selection=records.sql, titled=titled.sql)
+        with self._database.read() as connection:
+            rows = select(connection, sql, (*records.bindings, *titled.bindings))
+        return [SessionInfo(*row) for row in rows]
+
+    def find(self, scope: str, session: str, now: int) -> SessionInfo | None:
+        """Return one session of exactly this scope, None if nothing is stored of it."""
+        found = self.page(Selection(scope=scope, now=now))
+        return next((info for info in found if (info.scope, info.id) == (scope, session)), None)
+
+    def save(self, scope: str, session: str, title: str | None, now: int) -> None:
+        """Store a session's title."""
+        with self._database.write() as connection:
+            connection.execute(SAVE, (scope, session, title, now))
+
+    def messages(self, scope: str, session: str, limit: int, before: str | None, now: int) -> list[Record]:
+        """Return the last `limit` records of a session, or the last ones before the record `before`, in turn order."""
+        clause = compile_selection(Selection(scope="", now=now))
+        bindings: tuple[SQLValue, ...] = (scope, session, *clause.bindings)
+        if before is not None:
+            bindings += (before, scope, session)
+        sql = PAGE.format(selection=clause.sql, before="" if before is None else BEFORE)
+        with self._database.read() as connection:
+            return [row_record(row) for row in select(connection, sql, (*bindings, limit))]
+
+    def delete(self, scope: str, session: str) -> int:
+        """Delete a session: its records and its title; return the number of records."""
+        with self._database.write() as connection:
+            sql = "DELETE FROM record WHERE scope = ? AND session = ? RETURNING 1"
+            deleted = select(connection, sql, (scope, session))
+            connection.execute("DELETE FROM session WHERE scope = ? AND id = ?", (scope, session))
+        return len(deleted)

@@ -1,0 +1,155 @@
+"""The vectors of a file: the spaces they live in, the chunks that still wait for one, and the truth as float32 blobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import EmbedderMismatchError
+from ..filters import Selection
+from .compile import SQLValue, compile_selection
+from .connection import Database, select, select_one
+from .protocols import PendingChunk, Space
+
+if TYPE_CHECKING:
+    from ..models import Vectors
+
+SPACE_COLUMNS = "id, name, model, dimensions"
+# Vectors that a caller brought for this chunk, in whatever space, are never overwritten by a copy of another's.
+KNOWN = """
+SELECT chunk.hash, embedding.vector FROM chunk
+JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
+WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) GROUP BY chunk.hash
+"""
+PENDING = """
+SELECT pending.chunk_key, chunk.hash, record.role, substr(record.text, chunk.start + 1, chunk.stop - chunk.start)
+FROM pending JOIN chunk ON chunk.key = pending.chunk_key JOIN record ON record.key = chunk.record_key
+WHERE pending.next_at <= ? AND record.indexed = 1
+"""
+SAMPLE = """
+SELECT chunk.key, embedding.vector FROM record JOIN chunk ON chunk.record_key = record.key
+JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
+WHERE chunk.key % ? = 0 AND {selection} ORDER BY chunk.key LIMIT ?
+"""
+SAVE = """
+INSERT INTO embedding(chunk_key, space_id, vector) SELECT key, ?, ? FROM chunk WHERE key = ?
+ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector
+"""
+FAIL = """
+UPDATE pending SET attempts = attempts + 1, error = ?, next_at = ?
+WHERE chunk_key IN (SELECT value FROM json_each(?))
+"""
+
+
+class VectorTable:
+    """The vector spaces of a file and the vectors in them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def spaces(self) -> list[Space]:
+        """Return the file's vector spaces, oldest first."""
+        with self._database.read() as connection:
+            return [Space(*row) for row in select(connection, f"SELECT {SPACE_COLUMNS} FROM space ORDER BY id")]
+
+    def find_space(self, name: str) -> Space | None:
+        """Return the space of this name, None if there is none yet."""
+        with self._database.read() as connection:
+            row = select_one(connection, f"SELECT {SPACE_COLUMNS} FROM space WHERE name = ?", (name,))
+        return Space(*row) if row else None
+
+    def ensure_space(self, name: str, model: str, dimensions: int) -> Space:
+        """Return the space of this name, made if need be. Raises EmbedderMismatchError if another model made it."""
+        space = self.find_space(name)
+        if space is None:
+            with self._database.write() as connection:
+                connection.execute(
+                    "INSERT INTO space(name, model, dimensions) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    (name, model, dimensions),
+                )
+            space = self.find_space(name)
+        if space is None or (space.model, space.dimensions) != (model, dimensions):
+            raise EmbedderMismatchError(describe_mismatch(self._database.path, name, space, model, dimensions))
+        return space
+
+    def pending(self, limit: int, now: int, keys: Sequence[int] | None = None) -> list[PendingChunk]:
+        """Return chunks that wait for a vector in the memory's own space and may be tried at `now` (microseconds)."""
+        sql = PENDING
+        bindings: list[SQLValue] = [now]
+        if keys is not None:
+            sql += " AND pending.chunk_key IN (SELECT value FROM json_each(?))"
+            bindings.append(json.dumps(list(keys)))
+        with self._database.read() as connection:
+            rows = select(connection, sql + " ORDER BY pending.chunk_key LIMIT ?", (*bindings, limit))
+        return [PendingChunk(*row) for row in rows]
+
+    def count_pending(self) -> int:
+        """Return how many chunks wait for a vector."""
+        with self._database.read() as connection:
+            return int(select(connection, "SELECT count(*) FROM pending")[0][0])
+
+    def known(self, space: Space, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the stored vectors of these texts, so that no text is embedded twice in a file."""
+        wanted = json.dumps([hash_.hex() for hash_ in hashes])
+        with self._database.read() as connection:
+            return {hash_: vector for hash_, vector in select(connection, KNOWN, (space.id, wanted))}
+
+    def save(self, space: Space, vectors: Mapping[int, bytes], *, settles: bool) -> None:
+        """Store vectors (little-endian float32) by chunk key; `settles` says that the chunks wait for none any more.
+
+        Chunks that were deleted meanwhile are passed over.
+        """
+        with self._database.write() as connection:
+            connection.executemany(SAVE, [(space.id, vector, key) for key, vector in vectors.items()])
+            if settles:
+                connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
+
+    def fail(self, keys: Sequence[int], error: str, next_at: int) -> None:
+        """Note that these chunks could not be embedded and when (microseconds) to try again."""
+        with self._database.write() as connection:
+            connection.execute(FAIL, (error, next_at, json.dumps(list(keys))))
+
+    def count(self, space: Space) -> int:
+        """Return how many vectors a space has."""
+        with self._database.read() as connection:
+            sql = "SELECT count(*) FROM embedding WHERE space_id = ?"
+            return int(select(connection, sql, (space.id,))[0][0])
+
+    def sample(self, space: Space, selection: Selection, size: int) -> tuple[list[int], Vectors]:
+        """Return about `size` selected vectors, evenly spread over the file, or all if there are fewer."""
+        clause = compile_selection(selection)
+        step = max(1, self.count(space) // size)
+        with self._database.read() as connection:
+            bindings = (space.id, step, *clause.bindings, 2 * size)
+            rows = select(connection, SAMPLE.format(selection=clause.sql), bindings)
+        return stack_vectors(rows, space.dimensions)
+
+    def load(self, space: Space, keys: Sequence[int]) -> tuple[list[int], Vectors]:
+        """Return the keys that have a vector in the space, ascending, and the vectors, shape (n, dimensions)."""
+        sql = """
+        SELECT chunk_key, vector FROM embedding
+        WHERE space_id = ? AND chunk_key IN (SELECT value FROM json_each(?)) ORDER BY chunk_key
+        """
+        with self._database.read() as connection:
+            rows = select(connection, sql, (space.id, json.dumps(list(keys))))
+        return stack_vectors(rows, space.dimensions)
+
+
+def stack_vectors(rows: Sequence[tuple[int, bytes]], dimensions: int) -> tuple[list[int], Vectors]:
+    """Return the keys of rows of (key, blob) and their vectors, shape (n, dimensions)."""
+    import numpy as np
+
+    whole = [(key, blob) for key, blob in rows if len(blob) == 4 * dimensions]  # another program may store anything
+    joined = b"".join(blob for _, blob in whole)
+    vectors = np.frombuffer(joined, dtype="<f4").reshape(len(whole), dimensions)
+    return [key for key, _ in whole], vectors
+
+
+def describe_mismatch(path: str, name: str, space: Space | None, model: str, dimensions: int) -> str:
+    """Say which model made the vectors of a space, which was given, and the two ways out."""
+    made = "no model" if space is None else f"{space.model} ({space.dimensions} dimensions)"
+    return (
+        f"the vectors of {path} (space {name!r}) were made by {made}, not by {model} ({dimensions} dimensions). "
+        "Either open the file with the embedder that made them, or move it to the new model: recall reembed"
+    )

@@ -1,0 +1,21 @@
+"""Everything that is done to text before it is stored, indexed or searched. Pure: no file, no clock, no database."""
+
+from .clean import clean_json, clean_text
+from .query import Query, analyse_query, match_expression, term_spans
+from .segment import TOKEN_CHARACTERS, Terms, analyse, segmenter_version
+from .sentences import detect_language, split_sentences
+
+__all__ = [
+    "TOKEN_CHARACTERS",
+    "Query",
+    "Terms",
+    "analyse",
+    "analyse_query",
+    "clean_json",
+    "clean_text",
+    "detect_language",
+    "match_expression",
+    "segmenter_version",
+    "split_sentences",
+    "term_spans",
+]
