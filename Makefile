@@ -11,7 +11,7 @@ SOURCES := pyproject.toml README.md LICENSE NOTICE \
            $(shell find recall_core -name __pycache__ -prune -o -print)
 
 # Nobody's own settings may leak into a test run.
-unexport PYTHONPATH PYTHONHOME RECALL_DB
+unexport PYTHONPATH PYTHONHOME RECALL_DB RECALL_MODEL
 # Tests see what is installed, never the checkout that they are started from.
 TESTED  := PYTHONSAFEPATH=1 RECALL_TEST_WHEEL=1 HYPOTHESIS_PROFILE=ci
 
@@ -36,10 +36,10 @@ lint: $(ENVS)/dev/ready ## style, types and import rules
 	$(ENVS)/dev/bin/ruff check .
 	$(ENVS)/dev/bin/ruff format --check .
 	$(ENVS)/dev/bin/mypy
-	$(ENVS)/dev/bin/lint-imports
+	$(ENVS)/dev/bin/lint-imports --no-logo
 
-test-core: $(ENVS)/core/installed ## the core on its built wheel, with no framework: make test-core ARGS="-k scope"
-	$(TESTED) $(ENVS)/core/bin/python -m pytest tests --ignore=tests/hosts $(ARGS)
+test-core: $(ENVS)/core/installed ## the core on its built wheel, with no framework; ARGS="tests/test_times.py" for a part
+	$(TESTED) $(ENVS)/core/bin/python -m pytest --ignore=tests/hosts $(ARGS)
 
 test-hosts: $(ENVS)/hosts/installed $(ENVS)/hermes/installed ## the core beside each framework
 	$(TESTED) RECALL_TEST_HOSTS=hosts $(ENVS)/hosts/bin/python -m pytest tests/hosts

@@ -25,10 +25,14 @@ STALE_FROM = 2_000  # statistics of scopes this large are kept until the scope h
 
 @dataclass(frozen=True, slots=True)
 class KeywordLeg:
-    """bm25 of each chunk that holds a term of the query, and its share of the most that the query could reach."""
+    """bm25 of each chunk that holds a term of the query, and its share of the most that the query could reach.
+
+    `size` is the number of chunks in the index.
+    """
 
     bm25: dict[int, float]
     coverage: dict[int, float]
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class VectorLeg:
     statistics: Statistics
     queries: Vectors
     found: list[int]
+    size: int  # the number of chunks that were compared with the query
     meaning: list[dict[int, float]] = field(default_factory=list)  # one mapping for each query vector
     similarity: dict[int, float] = field(default_factory=dict)
     floor: float = -2.0  # raw cosines below it are no evidence
@@ -112,9 +117,9 @@ class Legs:
         """Score the selected chunks: all of them if they are few, else those nearest to the first query vector."""
         units = to_units(queries)
         statistics = lean_on(self._prior(space, language), self._measure_scope(space, selection))
-        keys, vectors = self._store.index.nearest(space, direct(statistics, units[0]), selection, NEAREST)
-        leg = VectorLeg(self._store, space, statistics, units, keys)
-        leg.take(keys, vectors)
+        near = self._store.index.nearest(space, direct(statistics, units[0]), selection, NEAREST)
+        leg = VectorLeg(self._store, space, statistics, units, near.keys, near.compared)
+        leg.take(near.keys, near.vectors)
         return leg
 
     def _score_terms(self, terms: Sequence[str], selection: Selection, limit: int) -> KeywordLeg:
@@ -125,7 +130,7 @@ class Legs:
         highest = highest_score(terms, corpus)
         scores = {key: score_columns(columns, terms, corpus) for key, columns in found.items()}
         matched = {key: score for key, score in scores.items() if score > 0}
-        return KeywordLeg(matched, {key: score / highest for key, score in matched.items()})
+        return KeywordLeg(matched, {key: score / highest for key, score in matched.items()}, corpus.chunks)
 
     def _measure_scope(self, space: Space, selection: Selection) -> Statistics:
         """Return the statistics of the searched scope, whatever else the selection asks for."""

@@ -1,7 +1,8 @@
 """How relevant is a hit, from 0 to 1: a score means something only within one result, a relevance across queries.
 
-The curves were fitted on questions that the searched memories answer against questions that they don't (see
-docs/ranking.md). They tell "there is something on this topic here", not "the answer is here".
+The best of many unrelated texts looks less unrelated than the best of few, so the curve's middle grows with the number
+of texts that were searched. It was fitted on questions that the searched memories answer against questions that they
+don't (docs/ranking.md), and tells "there is something on this topic here", not "the answer is here".
 """
 
 from __future__ import annotations
@@ -12,28 +13,33 @@ from dataclasses import dataclass
 
 from .models import Mode
 
+STEEPNESS = 4.2
+LARGEST = 5_000  # texts; beyond, the middle stays
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A logistic curve over the fused score: relevance = 1 / (1 + exp(-slope x (score - middle)))."""
+    """The score that counts as relevance 0.5 when `size` texts are searched: base + growth x ln(size)."""
 
-    slope: float
-    middle: float
+    base: float
+    growth: float
 
-    def __call__(self, score: float) -> float:
-        return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, self.slope * (score - self.middle)))))
+    def middle(self, size: int) -> float:
+        """Return the score of relevance 0.5."""
+        return self.base + self.growth * math.log(min(max(size, 2), LARGEST))
 
 
 CURVES: dict[Mode, Curve] = {
-    "hybrid": Curve(slope=14.0, middle=0.30),
-    "keyword": Curve(slope=14.0, middle=0.30),
-    "semantic": Curve(slope=12.0, middle=0.40),
+    "hybrid": Curve(base=0.030, growth=0.043),
+    "keyword": Curve(base=0.060, growth=0.035),
+    "semantic": Curve(base=0.040, growth=0.060),
 }
 
 
-def judge(mode: Mode, score: float) -> float:
-    """Return the relevance of a fused score in a mode."""
-    return CURVES[mode](score)
+def judge(mode: Mode, score: float, size: int) -> float:
+    """Return the relevance of a fused score in a mode, found among `size` texts: a logistic curve of score / middle."""
+    ratio = score / CURVES[mode].middle(size)
+    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, STEEPNESS * (ratio - 1.0)))))
 
 
 def level(relevances: Sequence[float]) -> list[float]:

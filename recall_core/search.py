@@ -54,6 +54,11 @@ class Findings:
     mode: Mode
     degraded: str | None
 
+    @property
+    def size(self) -> int:
+        """The number of chunks that were searched, as far as it is known."""
+        return self.vector.size if self.vector is not None else self.keyword[0].size
+
 
 class Searcher:
     """Answers requests from one store."""
@@ -142,10 +147,10 @@ class Searcher:
 
     def _present(self, request: Request, found: Findings, ranked: Sequence[Ranked]) -> Hits:
         if request.fusion == "default":
-            relevances = [judge(found.mode, item.score) for item in ranked]
+            relevances = [judge(found.mode, item.score, found.size) for item in ranked]
         else:
             evidence = _fuse_default(request, found)
-            relevances = level([judge(found.mode, evidence.get(item.chunk_key, 0.0)) for item in ranked])
+            relevances = level([judge(found.mode, evidence.get(item.chunk_key, 0.0), found.size) for item in ranked])
         relevance = {item.record_key: value for item, value in zip(ranked, relevances, strict=True)}
         half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
         ordered = sort_ranked(blend_recency(ranked, request.selection.now, half_life, request.recency))

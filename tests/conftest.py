@@ -28,9 +28,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep tests that name no database away from the database of whoever runs them."""
+    """Keep tests that name no database or model away from those of whoever runs them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECALL_DB", str(tmp_path_factory.mktemp("own") / "default.db"))
+        patch.delenv("RECALL_MODEL", raising=False)
         yield
 
 

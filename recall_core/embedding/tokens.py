@@ -101,7 +101,6 @@ def _clean(text: str) -> str:
 def _spread(length: int, size: int) -> list[tuple[int, int]]:
     """Return the bounds of equal parts of at most `size`; of more than MAX_WINDOWS parts, that many spread evenly."""
     parts = -(-length // size)
-    bounds = [length * part // parts for part in range(parts + 1)]
     kept = min(parts, MAX_WINDOWS)
     chosen = [(parts - 1) * part // max(1, kept - 1) for part in range(kept)]
-    return [(bounds[part], bounds[part + 1]) for part in chosen]
+    return [(length * part // parts, length * (part + 1) // parts) for part in chosen]

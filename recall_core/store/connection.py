@@ -128,7 +128,7 @@ class Database:
             connection.pragma("temp_store", "memory")
             connection.pragma("cache_size", -CACHE_KIB)
             connection.pragma("mmap_size", MMAP_BYTES)
-            connection.create_scalar_function(FOLD_FUNCTION, fold_text, 1, deterministic=True)
+            connection.create_scalar_function(FOLD_FUNCTION, _fold_argument, 1, deterministic=True)
             self.has_vec0 = load_vec0(connection)
         except BaseException:
             connection.close()
@@ -227,6 +227,10 @@ def busy_handler(timeout: float) -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+def _fold_argument(*arguments: SQLValue) -> SQLValue:
+    return fold_text(arguments[0])
 
 
 def load_vec0(connection: apsw.Connection) -> bool:

@@ -9,7 +9,7 @@ import apsw
 from ..filters import Selection
 from .compile import Clause, compile_selection
 from .connection import Database, select, select_one
-from .protocols import Space, VectorIndex
+from .protocols import Nearest, Space, VectorIndex
 from .vectors import stack_vectors
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class ExactIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> tuple[list[int], Vectors]:
-        """Return up to `limit` selected chunk keys and their vectors, shape (n, dimensions)."""
+    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
+        """Return all selected chunks if they are few, else the `limit` whose dot product with `query` is largest."""
         import numpy as np
 
         clause = compile_selection(selection)
@@ -49,10 +49,10 @@ class ExactIndex:
                 (space.id, *clause.bindings),
             )
         keys, vectors = stack_vectors(rows, space.dimensions)
-        if len(keys) <= limit:
-            return keys, vectors
+        if len(keys) <= max(limit, EXACT_UP_TO):
+            return Nearest(keys, vectors, len(keys))
         order = np.argsort(-(vectors @ query), kind="stable")[:limit]
-        return [keys[i] for i in order], vectors[order]
+        return Nearest([keys[i] for i in order], vectors[order], len(keys))
 
     def refresh(self, space: Space) -> None:
         """Do nothing: the blobs are the index."""
@@ -73,14 +73,15 @@ class Vec0Index:
         self._index_from = index_from
         self._exact_up_to = exact_up_to
 
-    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> tuple[list[int], Vectors]:
-        """Return up to `limit` chunk keys and their vectors, shape (n, dimensions), nearest by dot product first."""
+    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
+        """Return all selected chunks if they are few, else the `limit` whose dot product with `query` is largest."""
         clause = compile_selection(selection)
         with self._database.read() as connection:
             if not has_table(connection, space) or self._is_small(connection, space, clause):
                 return self._exact.nearest(space, query, selection, limit)
             rows = scan(connection, space, query, clause, min(limit, VEC0_LIMIT))
-        return stack_vectors(rows, space.dimensions)
+            compared = count_rows(connection, space)
+        return Nearest(*stack_vectors(rows, space.dimensions), compared)
 
     def refresh(self, space: Space) -> None:
         """Take up the vectors that were stored or deleted since; builds the table once the space is large."""
@@ -129,6 +130,11 @@ def count_changes(connection: apsw.Connection, space: Space) -> int:
     """Return how many vectors changed since the index was last refreshed."""
     sql = "SELECT count(*) FROM vector_change WHERE space_id = ?"
     return int(select(connection, sql, (space.id,))[0][0])
+
+
+def count_rows(connection: apsw.Connection, space: Space) -> int:
+    """Return how many vectors a space has."""
+    return int(select(connection, "SELECT count(*) FROM embedding WHERE space_id = ?", (space.id,))[0][0])
 
 
 def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:

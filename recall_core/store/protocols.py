@@ -98,6 +98,15 @@ class SessionInfo:
     records: int
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The chunks nearest to a query: their keys, their vectors, shape (n, dimensions), and how many were compared."""
+
+    keys: list[int]
+    vectors: Vectors
+    compared: int
+
+
 class VectorIndex(Protocol):
     """Finds the chunks whose vectors are nearest to a query's, among those that a selection admits."""
 
@@ -106,11 +115,8 @@ class VectorIndex(Protocol):
         """What the index is called in `Stats`."""
         ...
 
-    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> tuple[list[int], Vectors]:
-        """Return chunk keys and their vectors, shape (n, dimensions).
-
-        All selected chunks if they are few, else at least the `limit` whose dot product with `query` is largest.
-        """
+    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
+        """Return all selected chunks if they are few, else the `limit` whose dot product with `query` is largest."""
         ...
 
     def refresh(self, space: Space) -> None:

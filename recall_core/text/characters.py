@@ -42,7 +42,7 @@ MARK_BLOCKS = (
 
 @cache
 def word_marks() -> str:
-    """Return the marks that stand inside words (vowel signs, points, diacritics), which `\\w` leaves out."""
+    """Return the marks inside words (vowel signs, points, diacritics), which no pattern takes for letters."""
     marks = [code for code in codes_in(MARK_BLOCKS) if unicodedata.category(chr(code)) in ("Mn", "Mc")]
     return "".join(map(chr, marks))
 

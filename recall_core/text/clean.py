@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 
-from ..errors import InvalidInputError
-from ..models import Json
+from recall_core.errors import InvalidInputError
+from recall_core.models import Json
+
 from .characters import SURROGATES
 
 REPLACEMENT = "\ufffd"
@@ -54,7 +55,9 @@ def _clean(value: Json, where: str, parents: list[int]) -> Json:
     if len(parents) >= MAX_DEPTH:
         raise InvalidInputError(f"{where[:40]}… is nested deeper than {MAX_DEPTH} levels; store it flatter")
     parents.append(id(value))
-    cleaned = _clean_mapping(value, where, parents) if isinstance(value, Mapping) else _clean_list(value, where, parents)
+    cleaned = (
+        _clean_mapping(value, where, parents) if isinstance(value, Mapping) else _clean_list(value, where, parents)
+    )
     parents.pop()
     return cleaned
 
@@ -79,5 +82,7 @@ def _check_number(value: int | float, where: str) -> int | float:
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInputError(f"{where or 'the value'} is {value!r}, which JSON can't hold; leave it out or use None")
     if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
-        raise InvalidInputError(f"{where or 'the value'} is an integer of {value.bit_length()} bits; store it as a string")
+        raise InvalidInputError(
+            f"{where or 'the value'} is an integer of {value.bit_length()} bits; store it as a string"
+        )
     return value

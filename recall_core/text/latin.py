@@ -141,7 +141,8 @@ def _add_humps(found: dict[str, str], word: str) -> None:
     if _PLAIN.fullmatch(word):
         return
     humps = _HUMPS.findall(word)
-    # Hashes and base64 fall into crumbs of one or two characters, which would match everything.
-    if len(humps) <= 4 or len(word) >= 2.5 * len(humps):
+    numbers = sum(map(str.isdigit, humps))
+    # Hashes and base64 would fall into crumbs of one or two characters, which match everything.
+    if len(humps) <= 4 or (numbers <= 3 and len(word) >= 2.5 * len(humps)):
         for hump in humps:
             _add(found, hump)

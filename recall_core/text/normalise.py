@@ -16,7 +16,7 @@ _TYPEWRITER = (("\u2018", "'"), ("\u2019", "'"), ("\u201b", "'"), ("\u2010", "-"
 
 
 def fold(text: str) -> str:
-    """Return `text` as the keyword index compares it: any string goes in, `fold(fold(text)) == fold(text)`.
+    """Return any string as the keyword index compares it; folding twice changes nothing more.
 
     NFKC, case folded, invisible characters dropped, typographic apostrophes and hyphens as on a typewriter, Latin
     diacritics stripped (other scripts keep theirs), Traditional Chinese characters as Simplified ones. The result may

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..models import Span
+from recall_core.models import Span
+
 from .characters import CJK
 from .latin import compound_parts
 from .lexicon import is_function_gram, is_function_word
@@ -21,20 +22,20 @@ MAX_CHARACTERS = 20_000
 MAX_QUESTIONS = 4
 
 _LONG_WORD = 3  # a dictionary word of two characters is its pair
-_CJK = re.compile(f"[{CJK}]")
+_CJK = re.compile(f"[{CJK}]+")
 _QUESTION_END = re.compile(r"[?？][!！?？\"'”’»」』）)】\]}]*\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a question asks for. `terms` and `weak` are distinct, in the order of the text, and meet those of `analyse`."""
+    """What a question asks for, in terms that meet those of `analyse`: distinct, in the order of the text."""
 
     text: str
     """The question as it was given."""
     terms: tuple[str, ...]
     """What to look for, at most 64: words of the user dictionary first, then the others as they come."""
     weak: tuple[str, ...]
-    """Function and question words that were left out; empty if the question has nothing else, for then they are terms."""
+    """Function and question words that were left out. A question that has nothing else has them as its terms."""
     language: Language
     questions: tuple[str, ...]
     """The sentences that ask, if the text has several sentences: the last four."""

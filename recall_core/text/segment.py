@@ -172,4 +172,3 @@ def _continues(text: str, position: int) -> bool:
         return False
     before, after = text[position - 1], text[position]
     return before.isalnum() and after.isalnum() and not _CJK_RUN.search(before + after)
-

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ..models import Span
+from recall_core.models import Span
+
 from .characters import CJK
 
 Language = Literal["zh", "en"]
@@ -27,9 +28,12 @@ _DOTTED = re.compile(r"(?:[a-z]\.)+[a-z]")  # e.g, i.e, U.S, a.m
 _LONGEST_ABBREVIATION = 16
 
 # A full stop after these ends no sentence: titles, and what introduces more.
-_ALWAYS_OPEN = frozenset("mr mrs ms dr prof st mt gen col sgt capt lt rev hon vs viz cf approx al eg ie".split())
+_TITLES = ("mr", "mrs", "ms", "dr", "prof", "st", "mt", "gen", "col", "sgt", "capt", "lt", "rev", "hon")
+_ALWAYS_OPEN = frozenset((*_TITLES, "vs", "viz", "cf", "approx", "al", "eg", "ie"))
 # After these it ends none if a number follows.
-_OPEN_BEFORE_NUMBERS = frozenset("no nos fig figs vol vols pp p sec ch eq art ver v".split())
+_OPEN_BEFORE_NUMBERS = frozenset(
+    ("no", "nos", "fig", "figs", "vol", "vols", "pp", "p", "sec", "ch", "eq", "art", "ver", "v")
+)
 
 
 def split_sentences(text: str) -> list[Span]:
@@ -55,7 +59,7 @@ def split_sentences(text: str) -> list[Span]:
 
 
 def detect_language(text: str) -> Language:
-    """Return "zh" if at least 30 % of the letters of `text` are CJK, else "en". Looks at its first 10,000 characters."""
+    """Return "zh" if at least 30 % of the letters among the first 10,000 characters are CJK, else "en"."""
     sample = text[:_LANGUAGE_SAMPLE]
     cjk = sum(map(len, _CJK.findall(sample)))
     letters = sum(map(str.isalpha, sample))
@@ -68,7 +72,9 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return True
     following = text[end]
     if not text[end - 1].isspace():  # nothing but Chinese goes on without a space
-        return _CJK.match(following) is not None and not (mark == "." and text[match.start() - 1 : match.start()].isdigit())
+        return _CJK.match(following) is not None and not (
+            mark == "." and text[match.start() - 1 : match.start()].isdigit()
+        )
     if following.islower() and (match["close"] or mark[-1] in ".…"):
         return False
     return mark != "." or not _is_abbreviation(text, match.start(), following)

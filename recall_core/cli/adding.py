@@ -1,0 +1,116 @@
+"""`recall add`: store one text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import cast
+
+import click
+
+from recall_core.errors import InvalidInputError, RecordExistsError
+from recall_core.models import Json, OnDuplicate
+
+from .opening import open_for_writing
+from .options import (
+    db_option,
+    duplicates_option,
+    json_option,
+    model_option,
+    parse_object,
+    parse_pairs,
+    parse_ttl,
+)
+from .output import write, write_json
+from .shapes import record_shape
+
+STDIN = "-"
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--scope", metavar="PATH", default="", help="Whose it is, such as user/42.")
+@click.option("--session", metavar="ID", help="The conversation that it is of.")
+@click.option("--turn", metavar="N", type=int, help="Its turn in the conversation.")
+@click.option("--role", metavar="NAME", help="Who said it.")
+@click.option("--kind", metavar="NAME", default="memory", show_default=True, help="What it is.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; repeatable.")
+@click.option("--metadata", metavar="KEY=VALUE", multiple=True, help="An entry, JSON or a string; repeatable.")
+@click.option("--metadata-json", metavar="JSON", help="Entries as a JSON object.")
+@click.option("--source", metavar="NAME", help="Where it comes from.")
+@click.option("--importance", metavar="0..1", type=float, default=0.5, show_default=True, help="How much it matters.")
+@click.option("--created-at", metavar="TIME", help="When it was made, such as 2026-01-31T09:30:00Z; by default now.")
+@click.option("--expires-at", metavar="TIME", help="When it is to be forgotten.")
+@click.option("--ttl", metavar="30d", help="After how long it is to be forgotten: s, m, h, d or w.")
+@click.option("--id", metavar="ID", help="Its id, if you want to choose it.")
+@duplicates_option
+@db_option
+@model_option
+@json_option
+def add(
+    text: str | None,
+    scope: str,
+    session: str | None,
+    turn: int | None,
+    role: str | None,
+    kind: str,
+    tags: Sequence[str],
+    metadata: Sequence[str],
+    metadata_json: str | None,
+    source: str | None,
+    importance: float,
+    created_at: str | None,
+    expires_at: str | None,
+    ttl: str | None,
+    id: str | None,
+    on_duplicate: str,
+    db: str | None,
+    model: str | None,
+    as_json: bool,
+) -> None:
+    """Store TEXT and print its id.
+
+    Without TEXT, or if it is -, stdin is read. Write -- before a text that begins with a dash.
+    """
+    content = read_text(text)
+    entries: dict[str, Json] = {**(parse_object(metadata_json, "--metadata-json") or {}), **parse_pairs(metadata)}
+    lifetime = parse_ttl(ttl)
+    with open_for_writing(db, model) as memory:
+        try:
+            record = memory.add(
+                content,
+                id=id,
+                scope=scope,
+                session=session,
+                turn=turn,
+                role=role,
+                kind=kind,
+                tags=tags,
+                metadata=entries,
+                source=source,
+                importance=importance,
+                created_at=created_at,
+                expires_at=expires_at,
+                ttl=lifetime,
+                on_duplicate=cast(OnDuplicate, on_duplicate),
+            )
+        except RecordExistsError:
+            raise RecordExistsError(f"the id {id!r} is taken; choose another, or add --on-duplicate replace") from None
+    if as_json:
+        write_json(record_shape(record))
+    else:
+        write(record.id)
+
+
+def read_text(argument: str | None) -> str:
+    """Return the text to store: the argument, or what stdin has. Raises InvalidInputError if there is none."""
+    if argument == STDIN or (argument is None and not sys.stdin.isatty()):
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"stdin is not UTF-8 ({error.reason} at byte {error.start}); convert it") from None
+    else:
+        text = argument or ""
+    if not text.strip():
+        raise InvalidInputError("there is no text to store; give one, or pipe it in")
+    return text

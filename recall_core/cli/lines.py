@@ -1,0 +1,94 @@
+"""The lines of a JSONL file to import: read, checked, renamed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from recall_core.errors import InvalidInputError
+from recall_core.models import Json, NewRecord, OnDuplicate
+
+FIELDS = frozenset(
+    (
+        "text",
+        "id",
+        "scope",
+        "session",
+        "turn",
+        "role",
+        "kind",
+        "tags",
+        "metadata",
+        "payload",
+        "source",
+        "importance",
+        "created_at",
+        "expires_at",
+    )
+)
+NAMES = frozenset(("id", "session"))  # numbers are taken for these, too
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that can be stored."""
+
+    number: int
+    record: NewRecord
+
+
+def read_line(
+    raw: bytes, *, on_duplicate: OnDuplicate = "keep", keeps_extra: bool = False
+) -> tuple[NewRecord, tuple[str, ...]]:
+    """Return the record of a line, and the keys that it has no place for.
+
+    `time` stands for `created_at`; null and the empty string count as not given. With `keeps_extra` unknown keys go
+    into the metadata, unless it has them already. Raises InvalidInputError with the reason why a line can't be used.
+    """
+    given = parse_line(raw)
+    fields = {key: value for key, value in given.items() if key in FIELDS and value not in (None, "")}
+    time = given.get("time")
+    if time not in (None, ""):
+        fields.setdefault("created_at", time)
+    text = fields.get("text", "")
+    if not isinstance(text, str):
+        raise InvalidInputError(f"text is a string, not {text!r:.60}")
+    if not text.strip():
+        raise InvalidInputError("no text")
+    for name in NAMES & fields.keys():
+        if isinstance(fields[name], int) and not isinstance(fields[name], bool):
+            fields[name] = str(fields[name])
+    unknown = tuple(key for key in given if key not in FIELDS and key != "time")
+    if keeps_extra and unknown:
+        fields["metadata"] = _merge({key: given[key] for key in unknown}, fields.get("metadata"))
+        unknown = ()
+    return NewRecord(**fields, on_duplicate=on_duplicate), unknown
+
+
+def parse_line(raw: bytes) -> dict[str, Json]:
+    """Return the JSON object of a line. Raises InvalidInputError."""
+    try:
+        value = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(f"not JSON: {error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise InvalidInputError("not usable: nested too deep") from None
+    except ValueError as error:
+        raise InvalidInputError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"not a JSON object but {type(value).__name__}")
+    return value
+
+
+def _merge(extra: dict[str, Json], metadata: Json) -> Json:
+    if metadata is None:
+        return extra
+    if not isinstance(metadata, dict):
+        return metadata  # refused when it is stored, with the reason
+    return {**extra, **metadata}
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is no JSON value")

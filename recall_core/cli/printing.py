@@ -1,0 +1,133 @@
+"""Records and hits for people to read: a table on a terminal, plain lines that grep understands elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from recall_core.models import Hit, Record, Span, Stats
+
+from .excerpts import cut_excerpt
+from .output import is_styled, one_line, open_console, terminal_width, visible, write
+
+if TYPE_CHECKING:
+    from recall_core.text import Query
+
+INDENT = 4
+EXCERPT_LINES = 3
+HIGHLIGHT = "bold yellow"
+DIM = "dim"
+
+
+def print_hits(hits: Sequence[Hit], query: Query, shows_why: bool) -> None:
+    """Print found records: a line of facts about each, and below it the part of its text that was found."""
+    width = terminal_width()
+    for place, hit in enumerate(hits):
+        excerpt, spans = _excerpt(hit.chunk.text, query, EXCERPT_LINES * (width - INDENT))
+        facts = [f"{hit.relevance:.2f}", hit.record.id, *record_facts(hit.record)]
+        reasons = str(hit.why) if shows_why else ""
+        if is_styled():
+            _draw_hit(facts, excerpt, spans, reasons)
+        else:
+            write("\n".join(_plain_hit(facts, excerpt, reasons)) + ("\n" if place < len(hits) - 1 else ""))
+
+
+def print_list(records: Sequence[Record]) -> None:
+    """Print a line for each record."""
+    if not is_styled():
+        for record in records:
+            write("  ".join([record.id, *record_facts(record), one_line(record.text)]))
+        return
+    from rich.table import Table
+
+    table = Table("id", "made", "of", "text", box=None, pad_edge=False, header_style=DIM)
+    table.columns[0].no_wrap = table.columns[1].no_wrap = table.columns[3].no_wrap = True
+    table.columns[3].overflow = "ellipsis"
+    for record in records:
+        made, *of = record_facts(record)
+        table.add_row(record.id, made, "  ".join(of), one_line(record.text))
+    open_console().print(table)
+
+
+def print_record(record: Record) -> None:
+    """Print all that is stored of a record."""
+    facts = "\n".join(f"{name:<12}{visible(value)}" for name, value in _record_rows(record))
+    write(f"{facts}\n\n{visible(record.text)}\n")
+
+
+def print_stats(stats: Stats) -> None:
+    """Print the state of a file."""
+    rows = [
+        ("file", f"{stats.path} ({stats.file_bytes:,} bytes, schema {stats.schema_version})"),
+        ("records", f"{stats.records:,} in {stats.chunks:,} chunks, {stats.sessions:,} sessions"),
+        *(("vectors", f"{s.vectors:,} of {s.dimensions} by {s.model} (space {s.name!r})") for s in stats.spaces),
+        ("pending", f"{stats.pending:,} chunks wait for a vector, {stats.failed:,} failed"),
+        ("index", f"{stats.vector_index}; words by {stats.segmenter}"),
+        *(("note", note) for note in stats.notes),
+    ]
+    for name, value in rows:
+        write(f"{name:<10}{one_line(value)}")
+
+
+def record_facts(record: Record) -> list[str]:
+    """Return when a record was made, by whom, where it comes from and whose it is, each as one line."""
+    speaker = " ".join(filter(None, [record.role, None if record.turn is None else f"turn {record.turn}"]))
+    found = [f"{record.created_at:%Y-%m-%d %H:%M}", speaker, record.source, record.session, record.scope]
+    return [one_line(fact) for fact in found if fact]
+
+
+def _record_rows(record: Record) -> Iterator[tuple[str, str]]:
+    def show(time: datetime | None) -> str | None:
+        return None if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+    rows = {
+        "id": record.id,
+        "scope": record.scope,
+        "session": record.session,
+        "turn": None if record.turn is None else str(record.turn),
+        "role": record.role,
+        "kind": record.kind,
+        "tags": ", ".join(record.tags),
+        "source": record.source,
+        "importance": f"{record.importance:g}",
+        "created": show(record.created_at),
+        "updated": show(record.updated_at),
+        "accessed": show(record.accessed_at),
+        "expires": show(record.expires_at),
+        "metadata": json.dumps(dict(record.metadata), ensure_ascii=False) if record.metadata else None,
+        "payload": None if record.payload is None else json.dumps(record.payload, ensure_ascii=False),
+    }
+    return ((name, value) for name, value in rows.items() if value)
+
+
+def _excerpt(text: str, query: Query, cells: int) -> tuple[str, list[Span]]:
+    from recall_core.text import term_spans
+
+    line = one_line(text)
+    return cut_excerpt(line, term_spans(line, query), cells)
+
+
+def _plain_hit(facts: Sequence[str], excerpt: str, reasons: str) -> Iterator[str]:
+    yield "  ".join(facts)
+    yield " " * INDENT + excerpt
+    if reasons:
+        yield f"{' ' * INDENT}({reasons})"
+
+
+def _draw_hit(facts: Sequence[str], excerpt: str, spans: Sequence[Span], reasons: str) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    head = Text(facts[0], style="bold")
+    head.append("  " + "  ".join(facts[1:]), style="not bold dim")
+    body = Text(excerpt)
+    for start, end in spans:
+        body.stylize(HIGHLIGHT, start, end)
+    console = open_console()
+    console.print(head, soft_wrap=True)
+    console.print(Padding.indent(body, INDENT))
+    if reasons:
+        console.print(Padding.indent(Text(f"({reasons})", style=DIM), INDENT))
+    console.print()

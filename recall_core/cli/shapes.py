@@ -1,0 +1,53 @@
+"""The JSON shapes that --json prints. They are documented in docs/cli.md and only ever grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from recall_core.models import Hit, Json, Record, Span, Stats
+
+
+def record_shape(record: Record) -> dict[str, Json]:
+    """Return a record: all its fields, times as ISO 8601 in UTC."""
+    return {
+        "id": record.id,
+        "text": record.text,
+        "scope": record.scope,
+        "session": record.session,
+        "turn": record.turn,
+        "role": record.role,
+        "kind": record.kind,
+        "tags": list(record.tags),
+        "metadata": dict(record.metadata),
+        "payload": record.payload,
+        "source": record.source,
+        "importance": record.importance,
+        "created_at": show_time(record.created_at),
+        "updated_at": show_time(record.updated_at),
+        "accessed_at": show_time(record.accessed_at),
+        "expires_at": show_time(record.expires_at),
+    }
+
+
+def hit_shape(hit: Hit, highlights: Sequence[Span]) -> dict[str, Json]:
+    """Return a hit; `highlights` are offsets into the chunk's text, the chunk's own ones are into the record's."""
+    return {
+        "relevance": hit.relevance,
+        "score": hit.score,
+        "record": record_shape(hit.record),
+        "chunk": asdict(hit.chunk),
+        "highlights": [list(span) for span in highlights],
+        "why": asdict(hit.why),
+    }
+
+
+def stats_shape(stats: Stats) -> dict[str, Json]:
+    """Return what `recall stats` tells."""
+    return asdict(stats)
+
+
+def show_time(time: datetime | None) -> str | None:
+    """Return a time as ISO 8601 in UTC, such as 2026-01-31T09:30:00Z."""
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
