@@ -35,6 +35,9 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
+HEAD = "mode                        R@1    R@5   R@10  hit@5  all@5 NDCG@10  empty queries"
+
+
 @dataclass(slots=True)
 class Score:
     """Sums over queries; divided by `queries` they are the figures."""
@@ -59,7 +62,8 @@ class Score:
     def row(self) -> str:
         n = max(self.queries, 1)
         recalls = " ".join(f"{value / n:6.3f}" for value in self.recall.values())
-        return f"{recalls} {self.hit5 / n:6.3f} {self.all5 / n:6.3f} {self.ndcg10 / n:7.3f} {self.empty:6} {self.queries:7}"
+        rest = f"{self.hit5 / n:6.3f} {self.all5 / n:6.3f} {self.ndcg10 / n:7.3f} {self.empty:6} {self.queries:7}"
+        return f"{recalls} {rest}"
 
 
 def load_cases(data: Path, name: str) -> Iterator[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
@@ -99,9 +103,7 @@ def measure(data: Path, name: str, modes: Sequence[str], limit: int | None) -> N
             questions += [(scope, query) for query in queries]
         seconds = time.perf_counter() - started
         print(f"{name}: {memory.count()} records, {len(questions)} questions, loaded in {seconds:.0f} s", flush=True)
-        print(
-            f"{'mode':24} {'R@1':>6} {'R@5':>6} {'R@10':>6} {'hit@5':>6} {'all@5':>6} {'NDCG@10':>7} {'empty':>6} {'queries':>7}"
-        )
+        print(HEAD)
         for mode in modes:
             print_mode(memory, mode, questions)
 

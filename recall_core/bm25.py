@@ -1,4 +1,4 @@
-"""How well a chunk's terms match a query: BM25 over weighted columns, as a share of the most that the query could reach.
+"""How well a chunk's terms match a query: BM25 over weighted columns, as a share of what the query could reach.
 
 FTS5 finds the candidates with its own bm25(); this module scores them again, because FTS5's idf is zero for terms in
 half of the chunks (a young memory has no others) and because a share of the possible is comparable across queries.

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from .drafting import make_record, read_mapping
+from .drafting import check_name, make_record, read_mapping
 from .errors import InvalidInputError
-from .indexer import OWN_SPACE, Indexer
+from .indexer import Indexer
 from .legs import Legs
 from .models import Embedder, Json, NewRecord, Record
 from .search import Searcher
 from .settings import Settings
-from .store import Draft, Space, SqliteStore, Stored
+from .store import OWN_SPACE, Draft, Space, SqliteStore, Stored
 from .times import MICROS_PER_SECOND
 
 EXTERNAL_MODEL = "external"  # the model of a space whose vectors are all brought by callers
@@ -64,8 +64,8 @@ def write_batch(engine: Engine, base: str, news: Sequence[NewRecord], *, once_pe
     """Store records in one transaction, then give their chunks vectors."""
     now = engine.now()
     drafts = [_make_draft(engine, base, new, now, once_per_turn) for new in news]
-    spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
     with engine.store.records.transaction():
+        spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
         stored = engine.store.records.write(drafts)
         for new, result in zip(news, stored, strict=True):
             if new.vector is not None and result.chunk_keys:
@@ -82,23 +82,30 @@ def save_vector(engine: Engine, space: Space, stored: Stored, vector: Sequence[f
 
     checked = check_vectors([vector], 1, space.dimensions)
     key = stored.chunk_keys[0]
-    engine.store.vectors.save(space, {key: checked[0].tobytes()}, settles=space.name == OWN_SPACE)
+    engine.store.vectors.save(space, {key: checked[0].tobytes()}, settles=space.name == OWN_SPACE, given=True)
 
 
 def space_for(engine: Engine, new: NewRecord) -> Space:
     """Return the space of a vector that a caller brought, made by the first one."""
-    if new.vector is None:
-        raise InvalidInputError("a vector space is found by the vector in it, and there is none")
+    from .embedding import check_vectors
+
+    if new.vector is None or isinstance(new.vector, str) or not hasattr(new.vector, "__len__"):
+        raise InvalidInputError(f"vector is a sequence of numbers, not {new.vector!r}")
     name = new.space or OWN_SPACE
     known = engine.store.vectors.find_space(name)
     if known is not None:
         return known
+    check_vectors([new.vector], 1, len(new.vector))  # no space for a vector that can't be stored
     if name == OWN_SPACE and engine.embedder is not None:
         return engine.indexer.open_space()
     return engine.store.vectors.ensure_space(name, EXTERNAL_MODEL, len(new.vector))
 
 
 def _make_draft(engine: Engine, base: str, new: NewRecord, now: int, once_per_turn: bool) -> Draft:
+    if new.space is not None:
+        check_name(new.space, "space")
+        if new.vector is None:
+            raise InvalidInputError(f"the space {new.space!r} was given without a vector to put there")
     record = make_record(new, base, now)
     return Draft(
         record=record,
@@ -107,6 +114,7 @@ def _make_draft(engine: Engine, base: str, new: NewRecord, now: int, once_per_tu
         on_duplicate=new.on_duplicate,
         once_per_turn=once_per_turn,
         named=new.id is not None,
+        dated=new.created_at is not None,
     )
 
 
@@ -119,6 +127,9 @@ def _read(new: NewRecord | Mapping[str, Json], place: int) -> NewRecord:
 
 
 def _batches(records: Iterable[NewRecord | Mapping[str, Json]]) -> Iterator[list[NewRecord | Mapping[str, Json]]]:
-    iterator = iter(records)
+    try:
+        iterator = iter(records)
+    except TypeError:
+        raise InvalidInputError(f"records is an iterable of NewRecord values or mappings, not {records!r}") from None
     while batch := list(islice(iterator, BATCH)):
         yield batch

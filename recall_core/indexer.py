@@ -14,20 +14,20 @@ from .chunking import TextChunker, count_tokens, estimate_tokens, fit_spans
 from .errors import EmbeddingError, RecallError
 from .models import Chunker, Embedder, Json, Record, Span, TokenWindow
 from .settings import Settings
-from .store import ChunkDraft, PendingChunk, Space, SqliteStore
+from .store import OWN_SPACE, ChunkDraft, PendingChunk, Space, SqliteStore
 from .text import analyse
 from .times import MICROS_PER_SECOND
 
 logger = logging.getLogger("recall_core")
 
-OWN_SPACE = "memory"
 BATCH = 256  # chunks embedded and stored together
 RETRY_AFTER = 60.0  # seconds until a chunk that could not be embedded is tried again
 LABEL_TERMS = 64  # of tags and metadata, at most so many are findable
 
 # Names that say what kind of party speaks, not who: they are no words of the text.
 GENERIC_ROLES = frozenset(
-    "user assistant system tool human ai bot function developer model document agent data".split()
+    {"user", "assistant", "system", "tool", "human", "ai", "bot", "function"}
+    | {"developer", "model", "document", "agent", "data"}
 )
 
 
@@ -98,7 +98,7 @@ class Indexer:
             with self._store.records.transaction():
                 records = self._store.records.stale(BATCH)
                 for record in records:
-                    self._store.records.replace(record, self.prepare(record))
+                    self._store.records.update(record, self.prepare(record))
             total += len(records)
             if len(records) < BATCH:
                 return total

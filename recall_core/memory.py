@@ -12,11 +12,11 @@ from typing import Self
 from .embedding import DEFAULT, Default, resolve_embedder
 from .engine import Engine
 from .errors import EmbedderMismatchError
-from .indexer import OWN_SPACE, Indexer
+from .indexer import Indexer
 from .legs import Legs
 from .models import Embedder, Stats
 from .settings import Settings
-from .store import SqliteStore, open_store
+from .store import OWN_SPACE, SqliteStore, open_store
 from .store.vectors import describe_mismatch
 from .text import segmenter_version
 from .view import View

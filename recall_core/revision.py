@@ -56,8 +56,8 @@ def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
     now = engine.now()
     given = revision.vector is not UNCHANGED
     new = NewRecord(text="", vector=revision.vector if given else None, space=revision.space)
-    space = space_for(engine, new) if given else None
     with engine.store.records.transaction():
+        space = space_for(engine, new) if given else None
         found = engine.store.records.get([id], Selection(scope=base, now=now))
         if not found:
             raise RecordNotFoundError(
@@ -65,7 +65,7 @@ def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
             )
         changed = apply_revision(found[0], revision, base, now)
         reindex = any(getattr(changed, name) != getattr(found[0], name) for name in INDEXED_FIELDS)
-        stored = engine.store.records.replace(changed, engine.indexer.prepare(changed) if reindex else None)
+        stored = engine.store.records.update(changed, engine.indexer.prepare(changed) if reindex else None)
         if space is not None:
             keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
             save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)

@@ -14,7 +14,7 @@ from .models import Fusion, Hit, Hits, Mode, Why
 from .ranking import Ranked, blend_recency, diversify, penalise_questions, sort_ranked, spread_context
 from .relevance import judge, level
 from .settings import Settings
-from .store import Candidate, Space, SqliteStore
+from .store import OWN_SPACE, Candidate, Space, SqliteStore
 from .text import Query, analyse_query
 from .times import MICROS_PER_DAY
 
@@ -100,6 +100,8 @@ class Searcher:
     def _run_vector(self, request: Request, queries: Sequence[Query]) -> VectorLeg:
         if request.space is None:
             raise RecallError("no memory of this file has a vector yet")
+        if request.vector is None and request.space.name != OWN_SPACE:
+            raise RecallError(f"the space {request.space.name!r} has vectors of another model; pass one as vector=")
         if request.vector is not None:
             vectors = request.vector.reshape(1, -1)
         else:
@@ -227,7 +229,8 @@ def _fuse_default(request: Request, found: Findings) -> dict[int, float]:
 
 def _fuse_plain(request: Request, found: Findings) -> dict[int, float]:
     """What hosts expect of a plain store: the raw cosine at alpha 1, bm25 at alpha 0, in between a weighted sum of the
-    raw cosine and bm25 as a share of the possible."""
+    raw cosine and bm25 as a share of the possible.
+    """
     similarity = {} if found.vector is None else found.vector.similarity
     if found.mode == "semantic" or (found.mode == "hybrid" and request.alpha == 1):
         return dict(similarity)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, get_args
 from .engine import Engine
 from .errors import InvalidInputError
 from .filters import Selection
-from .indexer import OWN_SPACE
 from .models import Fusion, Mode
 from .search import Request
-from .store import Space
+from .store import OWN_SPACE, Space
 
 if TYPE_CHECKING:
     from .models import Vectors

@@ -14,7 +14,7 @@ from .times import from_micros
 
 
 class Session:
-    """One conversation of a memory, in one scope. Made by `Memory.session`; nothing is stored until something is said."""
+    """One conversation of a memory, in one scope. Nothing is stored until something is said."""
 
     def __init__(self, engine: Engine, scope: str, id: str) -> None:
         self._engine = engine
@@ -54,10 +54,11 @@ class Session:
 
     def append(self, role: str, text: str, *, turn: int | None = None, **arguments: Unpack[AddArguments]) -> Record:
         """Add a message and return it. With a `turn` that this role has already spoken in, nothing is changed and the
-        message stored then is returned; without a turn the message is always kept."""
+        message stored then is returned; without a turn the message is always kept.
+        """
         arguments.setdefault("kind", "message")
-        new = NewRecord(text=text, role=role, turn=turn, session=self._id, scope=self._scope, **arguments)
-        (stored,) = write_batch(self._engine, "", [new], once_per_turn=True)
+        new = NewRecord(text=text, role=role, turn=turn, session=self._id, **arguments)
+        (stored,) = write_batch(self._engine, self._scope, [new], once_per_turn=True)
         return stored.record
 
     def messages(self, limit: int = 50, before: str | Record | None = None) -> list[Record]:

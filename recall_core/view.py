@@ -75,25 +75,10 @@ class View:
         Raises InvalidInputError, RecordExistsError if `id` is taken (unless on_duplicate is "replace"), and StoreError.
         """
         new = NewRecord(
-            text=text,
-            id=id,
-            scope=scope,
-            session=session,
-            turn=turn,
-            role=role,
-            kind=kind,
-            tags=tags,
-            metadata=metadata,
-            payload=payload,
-            source=source,
-            importance=importance,
-            created_at=created_at,
-            expires_at=expires_at,
-            ttl=ttl,
-            vector=vector,
-            space=space,
-            on_duplicate=on_duplicate,
-        )
+            text=text, id=id, scope=scope, session=session, turn=turn, role=role, kind=kind, tags=tags,
+            metadata=metadata, payload=payload, source=source, importance=importance, created_at=created_at,
+            expires_at=expires_at, ttl=ttl, vector=vector, space=space, on_duplicate=on_duplicate,
+        )  # fmt: skip
         return write_batch(self._engine, self._base, [new])[0].record
 
     def add_many(
@@ -138,31 +123,14 @@ class View:
         If the vectors can't be searched, keywords answer, and `.degraded` of the result says why.
         """
         selection = make_selection(
-            now=from_micros(self._engine.now()) if now is None else now,
-            scope=join_scopes(self._base, scope),
-            where=where,
-            session=session,
-            roles=roles,
-            tags=tags,
-            since=since,
-            until=until,
-        )
+            now=from_micros(self._engine.now()) if now is None else now, scope=join_scopes(self._base, scope),
+            where=where, session=session, roles=roles, tags=tags, since=since, until=until,
+        )  # fmt: skip
         request = make_request(
-            self._engine,
-            query,
-            selection,
-            mode=mode,
-            limit=limit,
-            fusion=fusion,
-            alpha=alpha,
-            recency=recency,
-            candidates=candidates,
-            diversify=diversify,
-            min_relevance=min_relevance,
-            min_similarity=min_similarity,
-            vector=vector,
-            space=space,
-        )
+            self._engine, query, selection, mode=mode, limit=limit, fusion=fusion, alpha=alpha, recency=recency,
+            candidates=candidates, diversify=diversify, min_relevance=min_relevance, min_similarity=min_similarity,
+            vector=vector, space=space,
+        )  # fmt: skip
         return self._engine.searcher().run(request)
 
     def context(
@@ -207,23 +175,10 @@ class View:
         Raises RecordNotFoundError if the id is not in this scope.
         """
         revision = Revision(
-            text=text,
-            scope=scope,
-            session=session,
-            turn=turn,
-            role=role,
-            kind=kind,
-            tags=tags,
-            metadata=metadata,
-            payload=payload,
-            source=source,
-            importance=importance,
-            created_at=created_at,
-            expires_at=expires_at,
-            ttl=ttl,
-            vector=vector,
-            space=space,
-        )
+            text=text, scope=scope, session=session, turn=turn, role=role, kind=kind, tags=tags, metadata=metadata,
+            payload=payload, source=source, importance=importance, created_at=created_at, expires_at=expires_at,
+            ttl=ttl, vector=vector, space=space,
+        )  # fmt: skip
         return revise(self._engine, self._base, drafting.check_name(id, "id"), revision)
 
     def delete(self, ids: str | Iterable[str]) -> int:
@@ -240,7 +195,8 @@ class View:
         after: str | None = None,
     ) -> list[Record]:
         """Return records in the order of their ids, which is that of their making; `after` is the last id of the page
-        before."""
+        before.
+        """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
             raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
         return self._engine.store.records.page(self._select(scope, where, session), limit, after)
@@ -286,8 +242,11 @@ def _ids(ids: str | Iterable[str]) -> list[str]:
     """Return ids as a list."""
     if isinstance(ids, str):
         ids = [ids]
-    listed = list(ids)
-    wrong = next((id for id in listed if not isinstance(id, str)), None)
-    if wrong is not None:
-        raise InvalidInputError(f"ids are strings, not {wrong!r}")
+    try:
+        listed = list(ids)
+    except TypeError:
+        raise InvalidInputError(f"ids are strings, not {ids!r}") from None
+    for id in listed:
+        if not isinstance(id, str):
+            raise InvalidInputError(f"ids are strings, not {id!r}")
     return listed

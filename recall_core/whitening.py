@@ -22,7 +22,8 @@ PRIOR_WEIGHT = 10.0  # the language's mean counts as so many vectors
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """How the vectors of a scope lie: their mean, shape (dimensions,), and the inverse of their ridged covariance,
-    shape (dimensions, dimensions), None for few vectors. `count` is the number of vectors it was made from."""
+    shape (dimensions, dimensions), None for few vectors. `count` is the number of vectors it was made from.
+    """
 
     count: int
     mean: Vectors

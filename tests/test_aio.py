@@ -7,7 +7,7 @@ import inspect
 import threading
 
 import pytest
-from support import HashedEmbedder
+from support import NOW, HashedEmbedder
 
 from recall_core import AsyncMemory, Memory, NewRecord, Session, View
 from recall_core.aio import DIFFERENCES, AsyncSession, AsyncView
@@ -228,6 +228,49 @@ def test_embedding_never_runs_in_the_thread_of_the_event_loop(db_path):
     assert embedder.passages
     assert embedder.queries
     assert loop_thread not in embedder.threads
+
+
+CALLS = {
+    "add": lambda memory: memory.add("text"),
+    "add_many": lambda memory: memory.add_many([{"text": "text"}]),
+    "search": lambda memory: memory.search("text"),
+    "context": lambda memory: memory.context("text"),
+    "get": lambda memory: memory.get("1"),
+    "update": lambda memory: memory.update("1", text="new"),
+    "delete": lambda memory: memory.delete("1"),
+    "records": lambda memory: memory.records(),
+    "count": lambda memory: memory.count(),
+    "session": lambda memory: memory.session("talk", title="Talk"),
+    "sessions": lambda memory: memory.sessions(),
+    "append": lambda memory: in_session(memory, lambda session: session.append("user", "text")),
+    "messages": lambda memory: in_session(memory, lambda session: session.messages()),
+    "title": lambda memory: in_session(memory, lambda session: session.title()),
+    "created_at": lambda memory: in_session(memory, lambda session: session.created_at()),
+    "updated_at": lambda memory: in_session(memory, lambda session: session.updated_at()),
+}
+
+
+async def in_session(memory, call):
+    return await call(await memory.session("talk"))
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_call_does_its_work_in_another_thread(call):
+    threads: set[int] = set()
+
+    def clock() -> float:  # every one of these calls asks for the time
+        threads.add(threading.get_ident())
+        return NOW.timestamp()
+
+    async def work():
+        async with await AsyncMemory.open(":memory:", embedder=None, clock=clock) as memory:
+            await memory.add("text", id="1")
+            threads.clear()
+            await call(memory)
+
+    asyncio.run(work())
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_the_loop_goes_on_while_a_memory_works():

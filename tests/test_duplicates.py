@@ -152,7 +152,7 @@ FAULTS = [
     ({"text": 5}, "text"),
     ({"texts": "x"}, "unknown field 'texts'"),
     ({}, "text"),
-    ("a string", "str"),
+    ("a string", f"record {BATCH + 20} is a str"),
     ({"text": "x", "scope": "a//b"}, "empty segment"),
     ({"text": "x", "id": "taken"}, "taken"),
 ]

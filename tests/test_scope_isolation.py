@@ -79,7 +79,7 @@ READS: dict[str, Callable[[View], set[str]]] = {
     "search tagged": search("hybrid", "default", tags=["t"]),
     "search filtered": search("hybrid", "default", where={"k": 1}),
     "search in session": search("hybrid", "default", session="talk"),
-    "search in roles": search("hybrid", "default", roles=["user", "assistant"]),
+    "search in roles": search("hybrid", "default", roles=["user"]),
     "search by vector": search("semantic", "plain", vector=VECTOR, space="host"),
     "context": read_context,
     "records": lambda view: {record.id for record in view.records(limit=1000)},
@@ -88,13 +88,16 @@ READS: dict[str, Callable[[View], set[str]]] = {
     "sessions": read_sessions,
 }
 NOTES = {"search tagged", "search filtered", "search by vector", "records filtered"}
-MESSAGES = {"search in session", "search in roles", "records of a session", "sessions"}
+USERS = {"search in roles"}
+MESSAGES = {"search in session", "records of a session", "sessions"}
 
 
 def expected_ids(name: str, inside: Iterable[str]) -> set[str]:
     ids = ids_of(inside)
     if name in NOTES:
         return {id for id in ids if id.endswith("#note")}
+    if name in USERS:
+        return {id for id in ids if id.endswith("#0")}
     return {id for id in ids if not id.endswith("#note")} if name in MESSAGES else ids
 
 

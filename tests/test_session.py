@@ -52,6 +52,12 @@ def test_the_same_turn_and_role_again_changes_nothing(talk):
     assert talk.messages() == [first]
 
 
+def test_the_same_turn_again_changes_nothing_whichever_id_it_has(talk):
+    first = talk.append("user", "one", turn=1, id="m1")
+    assert talk.append("user", "one", turn=1, id="m1") == talk.append("user", "one", turn=1, id="m2") == first
+    assert talk.messages() == [first]
+
+
 def test_two_roles_speak_in_one_turn(talk):
     talk.append("user", "question", turn=1)
     talk.append("assistant", "answer", turn=1)

@@ -42,9 +42,11 @@ def print_list(records: Sequence[Record]) -> None:
         return
     from rich.table import Table
 
-    table = Table("id", "made", "of", "text", box=None, pad_edge=False, header_style=DIM)
-    table.columns[0].no_wrap = table.columns[1].no_wrap = table.columns[3].no_wrap = True
-    table.columns[3].overflow = "ellipsis"
+    table = Table(box=None, pad_edge=False, header_style=DIM, expand=True)
+    table.add_column("id", no_wrap=True)
+    table.add_column("made", no_wrap=True)
+    table.add_column("of")
+    table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
     for record in records:
         made, *of = record_facts(record)
         table.add_row(record.id, made, "  ".join(of), one_line(record.text))

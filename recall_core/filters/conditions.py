@@ -185,7 +185,7 @@ def _wanted_types(operator: Operator, kind: FieldKind | None) -> Sequence[str]:
 def _check_text(text: str) -> str:
     bad = next((c for c in text if c == "\0" or "\ud800" <= c <= "\udfff"), None)
     if bad is not None:
-        raise InvalidInputError(f"{text[:80]!r} has the character {bad!r}, which no stored text has; leave it out")
+        raise InvalidInputError(f"{text[:80]!r} has the character {bad!r}, write U+FFFD, which is stored in its place")
     return text
 
 

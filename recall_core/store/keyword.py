@@ -57,10 +57,7 @@ def read_varints(data: bytes) -> list[int]:
     numbers, value, length = [], 0, 0
     for byte in data:
         length += 1
-        if length == 9:
-            value = (value << 8) | byte
-        else:
-            value = (value << 7) | (byte & 0x7F)
+        value = (value << 8) | byte if length == 9 else (value << 7) | (byte & 0x7F)
         if byte < 0x80 or length == 9:
             numbers.append(value)
             value, length = 0, 0

@@ -166,7 +166,7 @@ def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
 def scan(
     connection: apsw.Connection, space: Space, query: Vectors, clause: Clause, limit: int
 ) -> list[tuple[int, bytes]]:
-    """Return (chunk key, blob) of the nearest selected vectors. The selection is applied before the nearest are taken."""
+    """Return (chunk key, blob) of the nearest vectors. The selection is applied before the nearest are taken."""
     unit = normalise_rows(query.reshape(1, -1))
     sql = f"""
     WITH near AS MATERIALIZED (

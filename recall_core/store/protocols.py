@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ..filters import Selection
-from ..models import Chunk, OnDuplicate, Record
+from ..models import OnDuplicate, Record
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -33,7 +31,7 @@ class Draft:
     """A record ready to be stored.
 
     `base` is the scope that the writer must stay in. `once_per_turn` makes a second record with the same session, turn
-    and role the first one again. `named` says that the caller chose the id.
+    and role the first one again. `named` says that the caller chose the id, `dated` the time of making.
     """
 
     record: Record
@@ -42,6 +40,7 @@ class Draft:
     on_duplicate: OnDuplicate = "keep"
     once_per_turn: bool = False
     named: bool = False
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,9 @@ class Stored:
 
     record: Record
     chunk_keys: tuple[int, ...]
+
+
+OWN_SPACE = "memory"  # the space of the memory's own embedder; hosts name theirs otherwise
 
 
 @dataclass(frozen=True, slots=True)

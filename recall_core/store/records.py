@@ -13,6 +13,7 @@ from ..errors import RecordExistsError, RecordNotFoundError
 from ..filters import Selection
 from ..models import Record
 from ..scopes import scope_contains
+from ..times import to_micros
 from .compile import compile_selection
 from .connection import Database, select, select_one
 from .protocols import ChunkDraft, Draft, Stored
@@ -30,7 +31,17 @@ INSERT INTO chunk(record_key, place, start, stop, tokens, hash, latin, grams, wo
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key
 """
 UPDATE_CHUNK = """
-UPDATE chunk SET place = ?, start = ?, stop = ?, tokens = ?, latin = ?, grams = ?, words = ?, labels = ? WHERE key = ?
+UPDATE chunk SET place = ?, start = ?, stop = ?, tokens = ?, hash = ?, latin = ?, grams = ?, words = ?, labels = ?
+WHERE key = ?
+"""
+CHUNK_TEXTS = """
+SELECT chunk.key, chunk.hash, substr(record.text, chunk.start + 1, chunk.stop - chunk.start)
+FROM record JOIN chunk ON chunk.record_key = record.key WHERE record.id = ? ORDER BY chunk.place
+"""
+# The chunks of such vectors wait for one of ours again.
+FORGET_GIVEN = """
+DELETE FROM embedding WHERE given AND chunk_key IN
+  (SELECT chunk.key FROM chunk JOIN record ON record.key = chunk.record_key WHERE record.id = ?)
 """
 MARK_INDEXED = "UPDATE record SET indexed = 1 WHERE key = ?"
 SAME_TEXT = f"""
@@ -38,7 +49,8 @@ SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND text_hash = ? AND text =
 AND (expires_at IS NULL OR expires_at > ?) ORDER BY key DESC LIMIT 1
 """
 SAME_TURN = f"""
-SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND session = ? AND place = ? AND role IS ? ORDER BY key LIMIT 1
+SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND session = ? AND place = ? AND role IS ?
+AND (expires_at IS NULL OR expires_at > ?) ORDER BY key LIMIT 1
 """
 
 
@@ -57,10 +69,13 @@ class RecordTable:
         with self._database.write() as connection:
             return [_write_draft(connection, draft) for draft in drafts]
 
-    def replace(self, record: Record, chunks: Sequence[ChunkDraft] | None) -> Stored:
-        """Overwrite the record with this id; None leaves its chunks as they are. Raises RecordNotFoundError."""
+    def update(self, record: Record, chunks: Sequence[ChunkDraft] | None) -> Stored:
+        """Overwrite the record with this id; None leaves its chunks as they are. Raises RecordNotFoundError.
+
+        Vectors that callers brought stay with chunks whose text stays, whatever else changes.
+        """
         with self._database.write() as connection:
-            return _replace(connection, record, chunks)
+            return _update(connection, record, chunks)
 
     def get(self, ids: Sequence[str], selection: Selection) -> list[Record]:
         """Return the selected ones of these records, in the order of `ids`."""
@@ -100,7 +115,8 @@ class RecordTable:
     def chunk_keys(self, record_id: str) -> list[int]:
         """Return the keys of a record's chunks, in order."""
         sql = """
-        SELECT chunk.key FROM record JOIN chunk ON chunk.record_key = record.key WHERE record.id = ? ORDER BY chunk.place
+        SELECT chunk.key FROM record JOIN chunk ON chunk.record_key = record.key
+        WHERE record.id = ? ORDER BY chunk.place
         """
         with self._database.read() as connection:
             return [key for (key,) in select(connection, sql, (record_id,))]
@@ -108,16 +124,16 @@ class RecordTable:
 
 def _write_draft(connection: apsw.Connection, draft: Draft) -> Stored:
     record = draft.record
-    if draft.named and (existing := _fetch(connection, "id = ?", (record.id,))):
+    if draft.named and (existing := _living(connection, record)):
         if draft.on_duplicate != "replace" or not scope_contains(draft.base, existing.scope):
             raise RecordExistsError(
                 f"a record with the id {record.id!r} is already stored; leave the id out, choose another, "
                 'or pass on_duplicate="replace"'
             )
-        return _replace(connection, replace(record, created_at=existing.created_at), draft.chunks)
+        return _replace(connection, draft, existing)
     if draft.once_per_turn and (existing := _same_turn(connection, record)):
         return Stored(existing, ())
-    if draft.on_duplicate != "keep" and (existing := _same_text(connection, record)):
+    if draft.on_duplicate != "keep" and not draft.named and (existing := _same_text(connection, record)):
         return _settle_duplicate(connection, draft, existing)
     return _insert(connection, draft)
 
@@ -127,8 +143,8 @@ def _settle_duplicate(connection: apsw.Connection, draft: Draft, existing: Recor
     if draft.on_duplicate == "skip":
         return Stored(existing, ())
     if draft.on_duplicate == "touch":
-        return _replace(connection, replace(existing, updated_at=now, accessed_at=now), None)
-    return _replace(connection, replace(draft.record, id=existing.id, created_at=existing.created_at), draft.chunks)
+        return _update(connection, replace(existing, updated_at=now, accessed_at=now), None)
+    return _replace(connection, draft, existing)
 
 
 def _insert(connection: apsw.Connection, draft: Draft) -> Stored:
@@ -138,35 +154,56 @@ def _insert(connection: apsw.Connection, draft: Draft) -> Stored:
     return Stored(draft.record, keys)
 
 
-def _replace(connection: apsw.Connection, record: Record, chunks: Sequence[ChunkDraft] | None) -> Stored:
+def _replace(connection: apsw.Connection, draft: Draft, existing: Record) -> Stored:
+    """Put a draft in the place of a record: nothing of the old one stays but its id and when it was made."""
+    created_at = draft.record.created_at if draft.dated else existing.created_at
+    connection.execute(FORGET_GIVEN, (existing.id,))
+    return _update(connection, replace(draft.record, id=existing.id, created_at=created_at), draft.chunks)
+
+
+def _update(connection: apsw.Connection, record: Record, chunks: Sequence[ChunkDraft] | None) -> Stored:
+    slices = {} if chunks is None else _chunk_texts(connection, record.id)
     values = (*record_values(record), text_hash(record.text), record.id)
     row = select(connection, UPDATE_RECORD, values)
     if not row:
         raise RecordNotFoundError(f"no record with the id {record.id!r} is stored; it may have been deleted meanwhile")
     record_key = row[0][0]
-    keys = () if chunks is None else _replace_chunks(connection, record_key, chunks)
+    keys = () if chunks is None else _replace_chunks(connection, record_key, record.text, chunks, slices)
     connection.execute(MARK_INDEXED, (record_key,))
     return Stored(record, keys)
 
 
-def _replace_chunks(connection: apsw.Connection, record_key: int, chunks: Sequence[ChunkDraft]) -> tuple[int, ...]:
-    """Write a record's chunks anew; a chunk with the same text keeps its row, and with it its vectors."""
-    old: dict[bytes, list[int]] = {}
-    for key, hash_ in select(
-        connection, "SELECT key, hash FROM chunk WHERE record_key = ? ORDER BY place DESC", (record_key,)
-    ):
-        old.setdefault(hash_, []).append(key)
+def _chunk_texts(connection: apsw.Connection, record_id: str) -> dict[int, tuple[bytes, str]]:
+    """Return the hash and the text of each chunk of a record, the last chunk first."""
+    return {key: (hash_, text) for key, hash_, text in select(connection, CHUNK_TEXTS, (record_id,))}
+
+
+def _replace_chunks(
+    connection: apsw.Connection,
+    record_key: int,
+    text: str,
+    chunks: Sequence[ChunkDraft],
+    old: dict[int, tuple[bytes, str]],
+) -> tuple[int, ...]:
+    """Write a record's chunks anew. A chunk that says the same keeps its row and with it its vectors; one with the same
+    text by another speaker keeps those that callers brought.
+    """
     keys = []
     for place, chunk in enumerate(chunks):
-        if old.get(chunk.hash):
-            key = old[chunk.hash].pop()
-            terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
-            connection.execute(UPDATE_CHUNK, (place, chunk.start, chunk.end, chunk.tokens, *terms, key))
-        else:
+        key = next((key for key, (hash_, _) in old.items() if hash_ == chunk.hash), None)
+        if key is None:
+            key = next((key for key, (_, slice_) in old.items() if slice_ == text[chunk.start : chunk.end]), None)
+            if key is not None:
+                connection.execute("DELETE FROM embedding WHERE chunk_key = ? AND NOT given", (key,))
+                connection.execute("INSERT INTO pending(chunk_key) VALUES (?) ON CONFLICT DO NOTHING", (key,))
+        if key is None:
             key = _insert_chunk(connection, record_key, place, chunk)
+        else:
+            del old[key]
+            terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
+            connection.execute(UPDATE_CHUNK, (place, chunk.start, chunk.end, chunk.tokens, chunk.hash, *terms, key))
         keys.append(key)
-    for left_over in old.values():
-        connection.executemany("DELETE FROM chunk WHERE key = ?", [(key,) for key in left_over])
+    connection.executemany("DELETE FROM chunk WHERE key = ?", [(key,) for key in old])
     return tuple(keys)
 
 
@@ -177,19 +214,22 @@ def _insert_chunk(connection: apsw.Connection, record_key: int, place: int, chun
     return int(key)
 
 
+def _living(connection: apsw.Connection, record: Record) -> Record | None:
+    """Return the stored record with this id. An expired one makes room."""
+    connection.execute("DELETE FROM record WHERE id = ? AND expires_at <= ?", (record.id, to_micros(record.updated_at)))
+    row = select_one(connection, f"SELECT {RECORD_COLUMNS} FROM record WHERE id = ?", (record.id,))
+    return row_record(row) if row else None
+
+
 def _same_text(connection: apsw.Connection, record: Record) -> Record | None:
-    now = record_values(record)[COLUMNS.index("updated_at")]
-    row = select_one(connection, SAME_TEXT, (record.scope, text_hash(record.text), record.text, now))
+    bindings = (record.scope, text_hash(record.text), record.text, to_micros(record.updated_at))
+    row = select_one(connection, SAME_TEXT, bindings)
     return row_record(row) if row else None
 
 
 def _same_turn(connection: apsw.Connection, record: Record) -> Record | None:
     if record.turn is None or record.session is None:
         return None
-    row = select_one(connection, SAME_TURN, (record.scope, record.session, record.turn, record.role))
-    return row_record(row) if row else None
-
-
-def _fetch(connection: apsw.Connection, condition: str, bindings: tuple[str, ...]) -> Record | None:
-    row = select_one(connection, f"SELECT {RECORD_COLUMNS} FROM record WHERE {condition}", bindings)
+    bindings = (record.scope, record.session, record.turn, record.role, to_micros(record.updated_at))
+    row = select_one(connection, SAME_TURN, bindings)
     return row_record(row) if row else None

@@ -9,12 +9,13 @@ change and delete records: `record.indexed = 0` marks rows whose chunks are out 
 
 from __future__ import annotations
 
-from ..text import TOKEN_CHARACTERS
+from ..text import TOKENIZER
 
 APPLICATION_ID = 0x5243414C  # "RCAL"
 PAGE_SIZE = 8192  # five 384-dimensional vectors on a page; SQLite's 4096 holds two and wastes a quarter
 
 NOW = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: the years 1 to 9999
 SORTABLE_ID = "printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) || lower(hex(randomblob(6)))"
 
 # In how many chunks each term occurs. Of the connection, not of the file.
@@ -28,19 +29,19 @@ CREATE TABLE record(
   id TEXT NOT NULL UNIQUE DEFAULT ({SORTABLE_ID}),
   scope TEXT NOT NULL DEFAULT '',
   session TEXT,
-  turn INTEGER,
+  turn INTEGER CHECK(typeof(turn) IN ('integer', 'null')),
   role TEXT,
   kind TEXT NOT NULL DEFAULT 'memory',
-  text TEXT NOT NULL,
+  text TEXT NOT NULL CHECK(typeof(text) = 'text'),
   payload TEXT CHECK(payload IS NULL OR json_valid(payload)),
   metadata TEXT NOT NULL DEFAULT '{{}}' CHECK(json_valid(metadata) AND json_type(metadata) = 'object'),
   tags TEXT NOT NULL DEFAULT '[]' CHECK(json_valid(tags) AND json_type(tags) = 'array'),
   source TEXT,
-  importance REAL NOT NULL DEFAULT 0.5,
-  created_at INTEGER NOT NULL DEFAULT ({NOW}),
-  updated_at INTEGER NOT NULL DEFAULT ({NOW}),
-  accessed_at INTEGER,
-  expires_at INTEGER,
+  importance REAL NOT NULL DEFAULT 0.5 CHECK(importance BETWEEN 0 AND 1),
+  created_at INTEGER NOT NULL DEFAULT ({NOW}) CHECK(created_at BETWEEN {FIRST_TIME} AND {LAST_TIME}),
+  updated_at INTEGER NOT NULL DEFAULT ({NOW}) CHECK(updated_at BETWEEN {FIRST_TIME} AND {LAST_TIME}),
+  accessed_at INTEGER CHECK(accessed_at IS NULL OR accessed_at BETWEEN {FIRST_TIME} AND {LAST_TIME}),
+  expires_at INTEGER CHECK(expires_at IS NULL OR expires_at BETWEEN {FIRST_TIME} AND {LAST_TIME}),
   text_hash BLOB,
   indexed INTEGER NOT NULL DEFAULT 0,
   place INTEGER GENERATED ALWAYS AS (ifnull(turn, 9223372036854775807)) VIRTUAL
@@ -80,7 +81,7 @@ CREATE INDEX chunk_hash ON chunk(hash);
 CREATE VIRTUAL TABLE chunk_fts USING fts5(
   latin, grams, words, labels,
   content='chunk', content_rowid='key',
-  tokenize="ascii tokenchars '{TOKEN_CHARACTERS}'"
+  tokenize="{TOKENIZER}"
 );
 
 CREATE TABLE space(
@@ -96,6 +97,7 @@ CREATE TABLE embedding(
   chunk_key INTEGER NOT NULL REFERENCES chunk(key) ON DELETE CASCADE,
   space_id INTEGER NOT NULL REFERENCES space(id) ON DELETE CASCADE,
   vector BLOB NOT NULL,
+  given INTEGER NOT NULL DEFAULT 0,
   UNIQUE(chunk_key, space_id)
 );
 

@@ -1,4 +1,4 @@
-"""The vectors of a file: the spaces they live in, the chunks that still wait for one, and the truth as float32 blobs."""
+"""The vectors of a file: the spaces they live in, the chunks that wait for one, and the truth as float32 blobs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ..models import Vectors
 
 SPACE_COLUMNS = "id, name, model, dimensions"
-# Vectors that a caller brought for this chunk, in whatever space, are never overwritten by a copy of another's.
+# A vector that a caller brought belongs to its record, not to every record with the same text.
 KNOWN = """
 SELECT chunk.hash, embedding.vector FROM chunk
-JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
+JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? AND NOT embedding.given
 WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) GROUP BY chunk.hash
 """
 PENDING = """
@@ -33,8 +33,9 @@ JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
 WHERE chunk.key % ? = 0 AND {selection} ORDER BY chunk.key LIMIT ?
 """
 SAVE = """
-INSERT INTO embedding(chunk_key, space_id, vector) SELECT key, ?, ? FROM chunk WHERE key = ?
-ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector
+INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
+ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector, given = excluded.given
+WHERE excluded.given OR NOT given
 """
 FAIL = """
 UPDATE pending SET attempts = attempts + 1, error = ?, next_at = ?
@@ -93,15 +94,16 @@ class VectorTable:
         """Return the stored vectors of these texts, so that no text is embedded twice in a file."""
         wanted = json.dumps([hash_.hex() for hash_ in hashes])
         with self._database.read() as connection:
-            return {hash_: vector for hash_, vector in select(connection, KNOWN, (space.id, wanted))}
+            return dict(select(connection, KNOWN, (space.id, wanted)))
 
-    def save(self, space: Space, vectors: Mapping[int, bytes], *, settles: bool) -> None:
+    def save(self, space: Space, vectors: Mapping[int, bytes], *, settles: bool, given: bool = False) -> None:
         """Store vectors (little-endian float32) by chunk key; `settles` says that the chunks wait for none any more.
 
-        Chunks that were deleted meanwhile are passed over.
+        A vector that a caller has `given` is not overwritten by one of ours. Chunks that were deleted meanwhile are
+        passed over.
         """
         with self._database.write() as connection:
-            connection.executemany(SAVE, [(space.id, vector, key) for key, vector in vectors.items()])
+            connection.executemany(SAVE, [(space.id, vector, given, key) for key, vector in vectors.items()])
             if settles:
                 connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
 

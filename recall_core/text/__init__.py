@@ -2,11 +2,11 @@
 
 from .clean import clean_json, clean_text
 from .query import Query, analyse_query, match_expression, term_spans
-from .segment import TOKEN_CHARACTERS, Terms, analyse, segmenter_version
+from .segment import TOKENIZER, Terms, analyse, segmenter_version
 from .sentences import detect_language, split_sentences
 
 __all__ = [
-    "TOKEN_CHARACTERS",
+    "TOKENIZER",
     "Query",
     "Terms",
     "analyse",

@@ -30,7 +30,7 @@ _UNSAFE = re.compile("[\\s\\x00-\\x1f\\x7f-\\x9f'\"\ud800-\udfff]+")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a text for three index columns, in text order, repeated as often as they occur.
+    """The terms of a text for three index columns, in the order of its runs, repeated as often as they occur.
 
     A term is at most 64 characters long, folded, and holds no white space, control character or quote, so that the
     terms of a column can be joined by spaces and read back by `TOKENIZER`.
@@ -39,7 +39,7 @@ class Terms:
     latin: tuple[str, ...]
     """Stemmed words, numbers, symbols, and identifiers whole and by parts."""
     grams: tuple[str, ...]
-    """Each Chinese, Japanese or Korean character and each overlapping pair of them."""
+    """The characters of each run of Chinese, Japanese or Korean, then its overlapping pairs, so that phrases work."""
     words: tuple[str, ...]
     """Chinese dictionary words of two and more characters, and the words of the user dictionary."""
 

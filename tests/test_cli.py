@@ -1,0 +1,411 @@
+"""The `recall` command: what each of its commands does, prints and ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from cli_support import COFFEE, DEPLOY, DISK, run, run_json, run_process, store
+
+from recall_core import Memory, NewRecord, __version__
+
+ANSI = "\x1b["
+RECORD_KEYS = [
+    "id",
+    "text",
+    "scope",
+    "session",
+    "turn",
+    "role",
+    "kind",
+    "tags",
+    "metadata",
+    "payload",
+    "source",
+    "importance",
+    "created_at",
+    "updated_at",
+    "accessed_at",
+    "expires_at",
+]
+
+
+def test_the_version_is_shown(db_path):
+    assert run(db_path, "--version").stdout == f"recall {__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(db_path):
+    result = run(db_path)
+    assert (result.exit_code, result.stdout) == (0, run(db_path, "--help").stdout)
+
+
+@pytest.mark.parametrize("command", ["add", "search", "context", "list", "get", "delete", "import", "stats"])
+def test_every_option_of_a_command_is_explained(db_path, command):
+    import click
+
+    from recall_core.cli import app
+
+    options = [option for option in app.commands[command].params if isinstance(option, click.Option)]
+    assert options
+    assert [option.name for option in options if not option.help] == []
+
+
+# add
+
+
+def test_add_prints_the_id_of_what_it_stored(db_path):
+    result = run(db_path, "add", DEPLOY)
+    with Memory.open(db_path, embedder=None) as memory:
+        assert [record.text for record in memory.get(result.stdout.strip())] == [DEPLOY]
+
+
+def test_add_stores_all_that_it_is_given(db_path):
+    printed = run_json(
+        db_path, "add", COFFEE, "--scope", "user/42", "--session", "s", "--turn", "3", "--role", "user",
+        "--kind", "fact", "--tag", "a", "--tag", "b", "--metadata", "stars=3", "--metadata", "name=Ann=x",
+        "--metadata-json", '{"deep": {"x": [1]}}', "--source", "chat", "--importance", "0.9",
+        "--created-at", "2026-01-31T09:30:00Z", "--expires-at", "2999-01-01", "--id", "one",
+    )  # fmt: skip
+    assert list(printed) == RECORD_KEYS
+    assert printed.items() >= {
+        "id": "one", "text": COFFEE, "scope": "user/42", "session": "s", "turn": 3, "role": "user", "kind": "fact",
+        "tags": ["a", "b"], "metadata": {"deep": {"x": [1]}, "stars": 3, "name": "Ann=x"}, "source": "chat",
+        "importance": 0.9, "created_at": "2026-01-31T09:30:00Z", "expires_at": "2999-01-01T00:00:00Z",
+    }.items()  # fmt: skip
+
+
+def test_add_forgets_after_a_ttl(db_path):
+    run(db_path, "add", COFFEE, "--ttl", "30d", "--id", "one")
+    with Memory.open(db_path, embedder=None) as memory:
+        (record,) = memory.get("one")
+    assert record.expires_at is not None
+    assert (record.expires_at - record.created_at).days == 30
+
+
+@pytest.mark.parametrize("arguments", [["add"], ["add", "-"]])
+def test_add_reads_stdin(db_path, arguments):
+    result = run(db_path, *arguments, given="第一行\nsecond line\n")
+    with Memory.open(db_path, embedder=None) as memory:
+        assert memory.get(result.stdout.strip())[0].text == "第一行\nsecond line"
+
+
+def test_add_takes_a_text_that_begins_with_a_dash_behind_two_dashes(db_path):
+    run(db_path, "add", "--id", "one", "--", "- a list item")
+    with Memory.open(db_path, embedder=None) as memory:
+        assert memory.get("one")[0].text == "- a list item"
+
+
+def test_add_refuses_an_id_that_is_taken(db_path):
+    store(db_path, NewRecord(text=DEPLOY, id="one"))
+    result = run(db_path, "add", COFFEE, "--id", "one")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "recall: the id 'one' is taken; choose another, or add --on-duplicate replace\n"
+
+
+def test_add_skips_a_text_that_is_there_if_asked_to(db_path):
+    (first,) = store(db_path, DEPLOY)
+    assert run(db_path, "add", DEPLOY, "--on-duplicate", "skip").stdout == f"{first}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "reason"),
+    [
+        ([""], None, "there is no text to store"),
+        (["-"], b"", "there is no text to store"),
+        (["-"], "数据库".encode("gbk"), "stdin is not UTF-8"),
+        (["x", "--ttl", "soon"], None, "--ttl is 'soon'"),
+        (["x", "--ttl", "99999999999w"], None, "--ttl 99999999999w reaches beyond"),
+        (["x", "--metadata", "key"], None, "--metadata takes key=value, not 'key'"),
+        (["x", "--metadata-json", "[1]"], None, "--metadata-json is a JSON object"),
+        (["x", "--metadata-json", "{"], None, "--metadata-json is no JSON"),
+        (["x", "--created-at", "yesterday"], None, "created_at: 'yesterday' is no ISO 8601 time"),
+        (["x", "--importance", "2"], None, "importance is a number from 0 to 1"),
+        (["x", "--scope", "a//b"], None, "has an empty segment"),
+        (["x", "--turn", "one"], None, "Invalid value for '--turn'"),
+        (["x", "--on-duplicate", "ask"], None, "Invalid value for '--on-duplicate'"),
+        (["x", "y"], None, "unexpected extra argument"),
+    ],
+)
+def test_add_refuses_bad_input(db_path, arguments, given, reason):
+    result = run(db_path, "add", *arguments, given=given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("recall: ")
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+# search and context
+
+
+def test_search_finds_by_keyword(db_path):
+    (deploy, _) = store(db_path, NewRecord(text=DEPLOY, scope="user/42", role="user", turn=3, source="chat"), COFFEE)
+    result = run(db_path, "search", "docker", "--mode", "keyword")
+    facts, text = result.stdout.splitlines()
+    assert facts.split("  ")[1] == deploy
+    assert facts.split("  ")[3:] == ["user turn 3", "chat", "user/42"]
+    assert text == f"    {DEPLOY}"
+
+
+def test_search_finds_by_meaning(db_path):
+    for text in (DEPLOY, COFFEE, DISK):
+        run(db_path, "add", text)
+    found = run_json(db_path, "search", "硬盘不够了", "--limit", "1")
+    assert [hit["record"]["text"] for hit in found["hits"]] == [DISK]
+    assert (found["mode"], found["degraded"]) == ("hybrid", None)
+
+
+def test_search_prints_json_of_a_known_shape(db_path):
+    store(db_path, DEPLOY)
+    found = run_json(db_path, "search", "docker", "--mode", "keyword")
+    assert list(found) == ["query", "mode", "degraded", "hits"]
+    (hit,) = found["hits"]
+    assert list(hit) == ["relevance", "score", "record", "chunk", "highlights", "why"]
+    assert list(hit["record"]) == RECORD_KEYS
+    assert list(hit["chunk"]) == ["index", "start", "end", "text"]
+    assert [hit["chunk"]["text"][start:end] for start, end in hit["highlights"]] == ["Docker"]
+    assert hit["why"]["keyword_rank"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--scope", "b"], ["b"]),
+        (["--role", "user"], ["a"]),
+        (["--role", "user", "--role", "tool"], ["a", "b"]),
+        (["--tag", "y"], ["b"]),
+        (["--session", "s1"], ["a"]),
+        (["--since", "2026-02-01"], ["b"]),
+        (["--until", "2026-02-01"], ["a"]),
+        (["--where", '{"stars": {"$gte": 3}}'], ["b"]),
+        (["--limit", "0"], []),
+        (["--min-relevance", "1"], []),
+    ],
+)
+def test_search_sees_only_what_the_options_admit(db_path, options, wanted):
+    store(
+        db_path,
+        NewRecord(
+            id="a", text="alpha docker", scope="a", role="user", tags=["x"], session="s1", created_at="2026-01-01",
+            metadata={"stars": 1},
+        ),
+        NewRecord(
+            id="b", text="beta gamma delta docker", scope="b", role="tool", tags=["y"], session="s2",
+            created_at="2026-03-01", metadata={"stars": 5},
+        ),
+    )  # fmt: skip
+    result = run(db_path, "search", "docker", "--mode", "keyword", "--json", *options)
+    assert sorted(hit["record"]["id"] for hit in json.loads(result.stdout)["hits"]) == wanted
+
+
+def test_search_without_a_hit_ends_with_1_as_grep_does(db_path):
+    store(db_path, COFFEE)
+    result = run(db_path, "search", "kubernetes", "--mode", "keyword")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "recall: nothing found\n")
+
+
+def test_search_says_why_if_asked(db_path):
+    store(db_path, DEPLOY)
+    assert "(keyword #1 (bm25" in run(db_path, "search", "docker", "--mode", "keyword", "--why").stdout
+
+
+def test_search_says_on_stderr_that_only_keywords_counted(db_path):
+    store(db_path)
+    result = run(db_path, "search", "docker")
+    assert result.stderr.startswith("recall: found by keywords only: ")
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a AND NOT (", "-x", "*", "😀", "'; DROP TABLE record; --", "a\nb", "x" * 100_000]
+)
+def test_any_query_can_be_searched_for(db_path, query):
+    store(db_path, DEPLOY)
+    result = run(db_path, "search", "--mode", "keyword", "--", query)
+    assert (result.exit_code, result.stderr) == (1, "recall: nothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--mode", "fuzzy"], "Invalid value for '--mode'"),
+        (["--limit", "-1"], "limit is a whole number"),
+        (["--where", "stars > 3"], "--where is no JSON"),
+        (["--where", "[]"], "--where is a JSON object"),
+        (["--where", '{"stars": {"$near": 3}}'], "$near"),
+        (["--since", "recently"], "since: 'recently' is no ISO 8601 time"),
+        (["--min-relevance", "7"], "min_relevance is a number from 0 to 1"),
+        (["--recency", "7"], "recency is a number from 0 to 1"),
+        (["--scope", "../x"], "'..'"),
+    ],
+)
+def test_search_refuses_bad_input(db_path, options, reason):
+    store(db_path, DEPLOY)
+    result = run(db_path, "search", "docker", "--mode", "keyword", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("recall: ")
+    assert reason in result.stderr
+
+
+def test_context_prints_a_block_for_a_prompt(db_path):
+    (deploy,) = store(db_path, DEPLOY)
+    block = run(db_path, "context", "docker", "--mode", "keyword", "--min-relevance", "0").stdout
+    assert block.startswith("<recalled_memories>\n")
+    assert f"[{deploy}]" in block
+    assert f"> {DEPLOY}\n</recalled_memories>\n" in block
+
+
+def test_context_says_in_the_wanted_language_that_nothing_is_known(db_path):
+    store(db_path, DEPLOY)
+    result = run(db_path, "context", "kubernetes", "--mode", "keyword", "--language", "zh")
+    assert result.exit_code == 0
+    assert "没有相关的记忆" in result.stdout
+
+
+def test_context_prints_json_of_a_known_shape(db_path):
+    store(db_path, DEPLOY)
+    found = run_json(db_path, "context", "docker", "--mode", "keyword", "--max-chars", "300")
+    assert list(found) == ["query", "mode", "degraded", "context"]
+    assert len(found["context"]) <= 300
+
+
+def test_context_refuses_a_budget_that_is_too_small(db_path):
+    store(db_path, DEPLOY)
+    result = run(db_path, "context", "docker", "--mode", "keyword", "--max-chars", "10")
+    assert result.exit_code == 2
+    assert "max_chars is 10" in result.stderr
+
+
+# list, get, delete, stats
+
+
+def test_list_shows_a_line_for_each_memory_oldest_first(db_path):
+    ids = store(db_path, NewRecord(text="first\nline", scope="user/42"), COFFEE)
+    lines = run(db_path, "list").stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ids
+    assert lines[0].endswith("  user/42  first line")
+
+
+def test_list_goes_on_where_a_page_ended(db_path):
+    ids = store(db_path, "a", "b", "c")
+    first = run_json(db_path, "list", "--limit", "2")
+    assert first["after"] == ids[1]
+    second = run_json(db_path, "list", "--limit", "2", "--after", first["after"])
+    assert [record["id"] for record in second["records"]] == ids[2:]
+    assert second["after"] is None
+
+
+def test_list_says_that_there_is_more(db_path):
+    ids = store(db_path, "a", "b")
+    assert run(db_path, "list", "--limit", "1").stderr == f"recall: there are more; go on with --after {ids[0]}\n"
+
+
+def test_list_sees_only_what_the_options_admit(db_path):
+    store(db_path, NewRecord(text="a", scope="x", session="s", metadata={"n": 1}), NewRecord(text="b", scope="y"))
+    for options in (["--scope", "x"], ["--session", "s"], ["--where", '{"n": 1}']):
+        assert [record["text"] for record in run_json(db_path, "list", *options)["records"]] == ["a"]
+
+
+def test_list_of_nothing_is_no_failure(db_path):
+    store(db_path)
+    result = run(db_path, "list")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_get_prints_a_memory_in_full(db_path):
+    (one,) = store(db_path, NewRecord(text="first\nsecond", tags=["a", "b"], metadata={"名": "值"}, payload=[1]))
+    shown = run(db_path, "get", one).stdout
+    assert f"id          {one}\n" in shown
+    assert "tags        a, b\n" in shown
+    assert 'metadata    {"名": "值"}\n' in shown
+    assert "\n\nfirst\nsecond\n" in shown
+
+
+def test_get_tells_of_ids_that_there_are_not(db_path):
+    (one,) = store(db_path, DEPLOY)
+    result = run(db_path, "get", "nobody", one, "--json")
+    assert (result.exit_code, result.stderr) == (1, "recall: there is no memory with the id nobody\n")
+    found = json.loads(result.stdout)
+    assert ([record["id"] for record in found["records"]], found["missing"]) == ([one], ["nobody"])
+
+
+def test_delete_deletes_and_tells_of_ids_that_there_are_not(db_path):
+    one, two = store(db_path, DEPLOY, COFFEE)
+    result = run(db_path, "delete", one, "nobody", one, "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (1, {"deleted": [one], "missing": ["nobody"]})
+    assert [record["id"] for record in run_json(db_path, "list")["records"]] == [two]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+@pytest.mark.parametrize(("answer", "code", "left"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
+def test_delete_asks_on_a_terminal(db_path, answer, code, left):
+    import pty
+
+    (one,) = store(db_path, DEPLOY)
+    ours, theirs = pty.openpty()
+    os.write(ours, answer)
+    command = [sys.executable, "-c", "from recall_core.cli import main; main()", "delete", one, "--db", str(db_path)]
+    done = subprocess.run(command, stdin=theirs, capture_output=True, timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == code
+    assert b"Delete 1 memory for good?" in done.stderr
+    assert len(run_json(db_path, "list")["records"]) == left
+
+
+def test_stats_tell_the_state_of_the_file(db_path):
+    store(db_path, DEPLOY, COFFEE)
+    assert "records   2 in 2 chunks" in run(db_path, "stats").stdout
+    told = run_json(db_path, "stats")
+    assert told.items() >= {"path": str(db_path), "records": 2, "chunks": 2, "sessions": 0, "spaces": []}.items()
+
+
+# files
+
+
+@pytest.mark.parametrize(
+    "arguments", [["search", "x"], ["context", "x"], ["list"], ["get", "x"], ["delete", "x"], ["stats"]]
+)
+def test_a_command_that_reads_makes_no_file(db_path, arguments):
+    result = run(db_path, *arguments)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith(f"recall: there is no memory at {db_path} yet")
+    assert not db_path.exists()
+
+
+def test_a_folder_is_no_memory(db_path):
+    result = run(db_path.parent, "list")
+    assert result.exit_code == 3
+    assert "it is a folder" in result.stderr
+
+
+def test_another_kind_of_file_is_no_memory(db_path):
+    db_path.write_text("just a text\n" * 100)
+    result = run(db_path, "add", "x")
+    assert result.exit_code == 3
+    assert "is no SQLite database" in result.stderr
+
+
+def test_a_missing_folder_is_told(db_path):
+    result = run(db_path.parent / "no" / "memory.db", "add", "x")
+    assert result.exit_code == 3
+    assert "does not exist; create it first" in result.stderr
+
+
+def test_db_on_the_command_line_wins_over_the_environment(db_path, tmp_path):
+    store(tmp_path / "other.db", COFFEE)
+    assert COFFEE in run(db_path, "list", "--db", str(tmp_path / "other.db")).stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the folder is not found through an environment variable")
+def test_without_a_name_the_memory_lies_in_the_data_folder(tmp_path):
+    data = str(tmp_path / "data")
+    assert run_process(tmp_path, "add", COFFEE, RECALL_DB="", XDG_DATA_HOME=data).returncode == 0
+    assert (tmp_path / "data" / "dualrecall" / "memory.db").exists()
+
+
+def test_a_missing_model_is_told(db_path, tmp_path):
+    result = run(db_path, "add", "x", "--model", str(tmp_path / "nowhere"))
+    assert result.exit_code == 3
+    assert "nowhere" in result.stderr
