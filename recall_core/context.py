@@ -16,6 +16,7 @@ from .text import split_sentences
 
 TAG = "recalled_memories"
 MIN_CHARS = 300
+MAX_NAME = 80  # characters of a role or a source
 ELLIPSIS = "…"
 QUOTE = "> "
 
@@ -92,13 +93,17 @@ def _render_head(hit: Hit, labels: Labels) -> str:
     record = hit.record
     facts = [f"{record.created_at:%Y-%m-%d %H:%M}"]
     if record.role is not None:
-        facts.append(record.role)
+        facts.append(_shorten(record.role))
     if record.turn is not None:
         facts.append(f"{labels.turn} {record.turn}")
     if record.source is not None:
-        facts.append(record.source)
+        facts.append(_shorten(record.source))
     facts.append(f"{labels.relevance} {hit.relevance:.2f}")
     return _neutralise(" ".join(f"[{record.id}] {labels.separator.join(facts)}".split()))
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + ELLIPSIS
 
 
 def _quote(text: str, budget: int) -> str | None:

@@ -54,16 +54,21 @@ def write_records(
     written: list[Record] = []
     for batch in _batches(records):
         news = [_read(new, len(written) + place) for place, new in enumerate(batch)]
-        written += [stored.record for stored in write_batch(engine, base, news)]
+        drafts = [_make_numbered_draft(engine, base, new, len(written) + place) for place, new in enumerate(news)]
+        written += [stored.record for stored in store_drafts(engine, news, drafts)]
         if progress is not None:
             progress(len(written))
     return written
 
 
-def write_batch(engine: Engine, base: str, news: Sequence[NewRecord], *, once_per_turn: bool = False) -> list[Stored]:
-    """Store records in one transaction, then give their chunks vectors."""
-    now = engine.now()
-    drafts = [_make_draft(engine, base, new, now, once_per_turn) for new in news]
+def write_record(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bool = False) -> Record:
+    """Store one record below `base`."""
+    draft = make_draft(engine, base, new, once_per_turn=once_per_turn)
+    return store_drafts(engine, [new], [draft])[0].record
+
+
+def store_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Draft]) -> list[Stored]:
+    """Store drafts in one transaction with the vectors that came with them, then give their chunks vectors."""
     with engine.store.records.transaction():
         spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
         stored = engine.store.records.write(drafts)
@@ -101,16 +106,16 @@ def space_for(engine: Engine, new: NewRecord) -> Space:
     return engine.store.vectors.ensure_space(name, EXTERNAL_MODEL, len(new.vector))
 
 
-def _make_draft(engine: Engine, base: str, new: NewRecord, now: int, once_per_turn: bool) -> Draft:
+def make_draft(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bool = False) -> Draft:
+    """Return what is to be stored of a new record below `base`. Raises InvalidInputError."""
     if new.space is not None:
         check_name(new.space, "space")
         if new.vector is None:
             raise InvalidInputError(f"the space {new.space!r} was given without a vector to put there")
-    record = make_record(new, base, now)
+    record = make_record(new, base, engine.now())
     return Draft(
         record=record,
         chunks=engine.indexer.prepare(record),
-        base=base,
         on_duplicate=new.on_duplicate,
         once_per_turn=once_per_turn,
         named=new.id is not None,
@@ -118,12 +123,22 @@ def _make_draft(engine: Engine, base: str, new: NewRecord, now: int, once_per_tu
     )
 
 
+def _make_numbered_draft(engine: Engine, base: str, new: NewRecord, place: int) -> Draft:
+    try:
+        return make_draft(engine, base, new)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"record {place}: {error}") from error
+
+
 def _read(new: NewRecord | Mapping[str, Json], place: int) -> NewRecord:
     if isinstance(new, NewRecord):
         return new
     if not isinstance(new, Mapping):
         raise InvalidInputError(f"record {place} is a {type(new).__name__}; give NewRecord values or mappings")
-    return read_mapping(new)
+    try:
+        return read_mapping(new)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"record {place}: {error}") from error
 
 
 def _batches(records: Iterable[NewRecord | Mapping[str, Json]]) -> Iterator[list[NewRecord | Mapping[str, Json]]]:

@@ -1,4 +1,4 @@
-"""Record ids: 24 hexadecimal digits, twelve of them milliseconds since 1970, so that they sort by when they were made."""
+"""Record ids: 24 hexadecimal digits, half of them milliseconds since 1970, so that they sort by when they were made."""
 
 from __future__ import annotations
 

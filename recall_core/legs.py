@@ -18,9 +18,9 @@ from .whitening import Statistics, compare, direct, lean_on, measure
 if TYPE_CHECKING:
     from .models import Vectors
 
-SAMPLE = 4_000  # vectors that the statistics of a large scope are made from
+SAMPLE = 4_000  # records that the statistics of a large scope are made from
 NEAREST = 400  # candidates from a large scope; the whitened score then orders them
-STALE_FROM = 2_000  # statistics of scopes this large are kept until the scope has grown by half
+STALE_FROM = 2_000  # records; statistics of scopes this large are kept until the scope has grown by half
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,22 @@ class VectorLeg:
         return compare(self.statistics, units, units)
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The statistics of a scope, and the state of the file that they were made from."""
+
+    version: tuple[int, int]
+    records: int
+    statistics: Statistics
+
+
 class Legs:
     """Runs both legs over one store; remembers the statistics of the scopes it has searched."""
 
     def __init__(self, store: SqliteStore, embedder: Embedder | None) -> None:
         self._store = store
         self._embedder = embedder
-        self._statistics: dict[tuple[int, str], tuple[object, Statistics]] = {}
+        self._measured: dict[tuple[int, str], _Measured] = {}
         self._lock = threading.Lock()
 
     def run_keyword(self, queries: Sequence[Query], selection: Selection, limit: int) -> list[KeywordLeg]:
@@ -137,17 +146,17 @@ class Legs:
         place = (space.id, selection.scope)
         version = self._store.database.version()
         with self._lock:
-            known = self._statistics.get(place)
-        if known and known[0] == version:
-            return known[1]
+            known = self._measured.get(place)
+        if known is not None and known.version == version:
+            return known.statistics
+        records = self._store.vectors.count_records(selection)
+        if known is not None and records >= STALE_FROM and known.records <= records < known.records * 1.5:
+            return known.statistics
         scope = Selection(scope=selection.scope, now=selection.now)
-        total = self._store.vectors.count(space)
-        if known and total >= STALE_FROM and known[1].count <= total < known[1].count * 1.5:
-            return known[1]
-        _, sample = self._store.vectors.sample(space, scope, SAMPLE)
+        _, sample = self._store.vectors.sample(space, scope, max(1, records // SAMPLE))
         statistics = measure(to_units(sample))
         with self._lock:
-            self._statistics[place] = (version, statistics)
+            self._measured[place] = _Measured(version, records, statistics)
         return statistics
 
     def _prior(self, space: Space, language: str) -> Vectors | None:

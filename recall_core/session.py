@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Unpack
 
-from .drafting import check_name
-from .engine import Engine, write_batch
-from .errors import InvalidInputError
+from .engine import Engine, write_record
+from .errors import InvalidInputError, RecordNotFoundError
 from .models import AddArguments, NewRecord, Record
 from .store import SessionInfo
 from .times import from_micros
@@ -19,7 +18,7 @@ class Session:
     def __init__(self, engine: Engine, scope: str, id: str) -> None:
         self._engine = engine
         self._scope = scope
-        self._id = check_name(id, "session")
+        self._id = id
 
     def __repr__(self) -> str:
         return f"Session({self._id!r}, scope={self._scope!r})"
@@ -48,7 +47,7 @@ class Session:
 
     @property
     def updated_at(self) -> datetime | None:
-        """When its last message was made, None if there is nothing yet."""
+        """When its last message was made (or it was given a title), None if there is nothing yet."""
         info = self._info()
         return None if info is None else from_micros(info.updated_at)
 
@@ -58,18 +57,21 @@ class Session:
         """
         arguments.setdefault("kind", "message")
         new = NewRecord(text=text, role=role, turn=turn, session=self._id, **arguments)
-        (stored,) = write_batch(self._engine, self._scope, [new], once_per_turn=True)
-        return stored.record
+        return write_record(self._engine, self._scope, new, once_per_turn=True)
 
     def messages(self, limit: int = 50, before: str | Record | None = None) -> list[Record]:
         """Return the last `limit` messages in turn order, or the last ones before the message `before`.
 
-        Messages without a turn follow those with one, in the order of their time.
+        Messages without a turn follow those with one, in the order of their time. Raises RecordNotFoundError if
+        `before` is no message of this session.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
             raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
         mark = before.id if isinstance(before, Record) else before
-        return self._engine.store.sessions.messages(self._scope, self._id, limit, mark, self._engine.now())
+        sessions = self._engine.store.sessions
+        if mark is not None and not sessions.holds(self._scope, self._id, mark):
+            raise RecordNotFoundError(f"{mark!r} is no message of the session {self._id!r}; it may have been deleted")
+        return sessions.messages(self._scope, self._id, limit, mark, self._engine.now())
 
     def delete(self) -> int:
         """Delete the session with all of its messages; return how many there were."""

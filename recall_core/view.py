@@ -8,7 +8,7 @@ from typing import Unpack
 
 from . import drafting
 from .context import render_context
-from .engine import Engine, Progress, write_batch, write_records
+from .engine import Engine, Progress, write_record, write_records
 from .errors import InvalidInputError
 from .filters import Filter, Selection, make_selection
 from .models import (
@@ -79,7 +79,7 @@ class View:
             metadata=metadata, payload=payload, source=source, importance=importance, created_at=created_at,
             expires_at=expires_at, ttl=ttl, vector=vector, space=space, on_duplicate=on_duplicate,
         )  # fmt: skip
-        return write_batch(self._engine, self._base, [new])[0].record
+        return write_record(self._engine, self._base, new)
 
     def add_many(
         self, records: Iterable[NewRecord | Mapping[str, Json]], *, progress: Progress | None = None
@@ -199,6 +199,8 @@ class View:
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
             raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
+        if after is not None:
+            drafting.check_name(after, "after")
         return self._engine.store.records.page(self._select(scope, where, session), limit, after)
 
     def count(self, scope: str = "", where: Where | None = None) -> int:
@@ -211,7 +213,7 @@ class View:
 
     def session(self, id: str, *, scope: str = "", title: str | None = None) -> Session:
         """Return the conversation `id` of exactly this scope; a `title` is stored."""
-        session = Session(self._engine, join_scopes(self._base, scope), id)
+        session = Session(self._engine, join_scopes(self._base, scope), drafting.check_name(id, "session"))
         if title is not None:
             checked = drafting.check_text(title)
             self._engine.store.sessions.save(session.scope, session.id, checked, self._engine.now())

@@ -71,6 +71,19 @@ def test_a_memory_that_does_not_fit_leaves_the_ones_before_it():
     assert quoted(render_context(hits, "en", 300)) == ["First."]
 
 
+@pytest.mark.parametrize("sentence", ["word " * 500, "词" * 500], ids=["en", "zh"])
+def test_the_best_memory_is_cut_within_its_first_sentence_rather_than_left_out(sentence):
+    (shown,) = quoted(render_context([make_hit(sentence)], "en", 400))
+    assert shown.endswith("…")
+    assert len(shown) > 100
+    assert sentence.startswith(shown.removesuffix("…"))
+
+
+def test_a_memory_of_which_nothing_fits_is_mentioned():
+    block = render_context([make_hit("Text.", id="i" * 500)], "en", 400)
+    assert LABELS["en"].too_long in block.splitlines()
+
+
 def test_a_memory_too_long_for_the_budget_is_not_called_irrelevant():
     block = render_context([make_hit("word " * 500)], "en", 300)
     assert LABELS["en"].nothing not in block

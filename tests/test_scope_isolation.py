@@ -148,9 +148,12 @@ def test_a_session_of_a_view_is_the_one_of_exactly_its_scope(scopes, data):
         assert [message.id for message in session.messages()] == [f"{scope}#0", f"{scope}#1"]
 
 
-def test_pages_of_messages_before_one_of_another_scope_are_empty():
+def test_a_page_of_messages_before_one_of_another_scope_is_refused_like_one_before_none():
     with fill(["a", "b"]) as memory:
-        assert memory.scoped("a").session("talk").messages(before="b#1") == []
+        talk = memory.scoped("a").session("talk")
+        for mark in ("b#1", "unknown"):
+            with pytest.raises(RecordNotFoundError, match=f"{mark}' is no message"):
+                talk.messages(before=mark)
 
 
 # Writing. Each way tries, in a view, to change the record `id`, which may lie outside; it may raise what it should.

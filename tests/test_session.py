@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import NOW, HashedEmbedder
 
 from recall_core import Memory
-from recall_core.errors import InvalidInputError
+from recall_core.errors import InvalidInputError, RecordNotFoundError
 
 THREADS = 8
 
@@ -166,10 +166,12 @@ def test_before_takes_an_id_as_well_as_a_record(talk):
     assert talk.messages(before=last.id) == talk.messages(before=last)
 
 
-def test_nothing_comes_before_a_message_of_another_session(talk, memory):
+def test_a_page_before_what_is_no_message_of_the_session_is_refused(talk, memory):
     talk.append("user", "one", turn=1)
     other = memory.session("other", scope="user/1").append("user", "x", turn=9)
-    assert talk.messages(before=other) == []
+    for mark in (other, other.id, "unknown"):
+        with pytest.raises(RecordNotFoundError, match="talk"):
+            talk.messages(before=mark)
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "3", True])

@@ -5,20 +5,16 @@ With --check nothing is written; the exit code is 1 if the page is not what it w
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Plain help, as wide everywhere: what rich draws differs from version to version.
-os.environ.update({"TYPER_USE_RICH": "0", "NO_COLOR": "1", "COLUMNS": "88", "TERMINAL_WIDTH": "88"})
-os.environ.pop("RECALL_DB", None)
-
-import typer.main
-from typer.testing import CliRunner
+import click
+from click.testing import CliRunner
 
 from recall_core.cli import app
 
+WIDTH = 88  # wherever this runs
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 BEGIN = "<!-- begin: written by make docs -->"
 END = "<!-- end: written by make docs -->"
@@ -48,18 +44,18 @@ def reference() -> str:
     return "".join(f"\n## {' '.join(path)}\n\n```text\n{show_help(path)}\n```\n" for path in commands()) + "\n"
 
 
-def commands(command: object | None = None, path: tuple[str, ...] = ("recall",)) -> Iterator[tuple[str, ...]]:
+def commands(command: click.Command = app, path: tuple[str, ...] = ("recall",)) -> Iterator[tuple[str, ...]]:
     """Return the words of each command, parents before children, in the order that --help has."""
-    command = command or typer.main.get_command(app)
     yield path
-    for name, child in getattr(command, "commands", {}).items():
-        if not child.hidden:
-            yield from commands(child, (*path, name))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            yield from commands(command.commands[name], (*path, name))
 
 
 def show_help(path: tuple[str, ...]) -> str:
     """Return what a command prints for --help."""
-    result = CliRunner().invoke(app, [*path[1:], "--help"], prog_name=path[0], terminal_width=88)
+    runner = CliRunner(env={"RECALL_DB": None, "RECALL_MODEL": None, "NO_COLOR": "1"})
+    result = runner.invoke(app, [*path[1:], "--help"], prog_name=path[0], terminal_width=WIDTH, max_content_width=WIDTH)
     if result.exit_code:
         raise SystemExit(f"{' '.join(path)} --help ended with {result.exit_code}:\n{result.output}")
     return "\n".join(line.rstrip() for line in result.output.strip().splitlines())

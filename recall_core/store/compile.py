@@ -50,7 +50,7 @@ _ENTRY_IS_FILLED = Clause(
 
 def compile_selection(selection: Selection) -> Clause:
     """Return the condition that holds for the records a read of `selection` may see."""
-    return _join([_compile_scope(selection.scope), *map(compile_filter, filters.selection_filters(selection))], "AND")
+    return _join([compile_scope(selection.scope), *map(compile_filter, filters.selection_filters(selection))], "AND")
 
 
 def compile_filter(filter: Filter) -> Clause:
@@ -75,7 +75,8 @@ def fold_text(value: SQLValue) -> str | None:
     return filters.fold_text(value) if isinstance(value, str) else None
 
 
-def _compile_scope(scope: str) -> Clause:
+def compile_scope(scope: str) -> Clause:
+    """Return the condition that holds for the records of a scope and its subtree."""
     # Two ranges that an index on scope can serve; the subtree of "a" lies between "a/" and "a0", "ab" does not.
     if scope == ROOT:
         return ALWAYS

@@ -30,13 +30,12 @@ class ChunkDraft:
 class Draft:
     """A record ready to be stored.
 
-    `base` is the scope that the writer must stay in. `once_per_turn` makes a second record with the same session, turn
-    and role the first one again. `named` says that the caller chose the id, `dated` the time of making.
+    `once_per_turn` makes a second record with the same session, turn and role the first one again. `named` says that
+    the caller chose the id, `dated` the time of making.
     """
 
     record: Record
     chunks: tuple[ChunkDraft, ...]
-    base: str = ""
     on_duplicate: OnDuplicate = "keep"
     once_per_turn: bool = False
     named: bool = False

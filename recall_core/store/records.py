@@ -12,7 +12,6 @@ import apsw
 from ..errors import RecordExistsError, RecordNotFoundError
 from ..filters import Selection
 from ..models import Record
-from ..scopes import scope_contains
 from ..times import to_micros
 from .compile import compile_selection
 from .connection import Database, select, select_one
@@ -124,18 +123,22 @@ class RecordTable:
 
 def _write_draft(connection: apsw.Connection, draft: Draft) -> Stored:
     record = draft.record
-    if draft.named and (existing := _living(connection, record)):
-        if draft.on_duplicate != "replace" or not scope_contains(draft.base, existing.scope):
-            raise RecordExistsError(
-                f"a record with the id {record.id!r} is already stored; leave the id out, choose another, "
-                'or pass on_duplicate="replace"'
-            )
-        return _replace(connection, draft, existing)
     if draft.once_per_turn and (existing := _same_turn(connection, record)):
         return Stored(existing, ())
+    if draft.named and (existing := _living(connection, record)):
+        if draft.on_duplicate == "replace" and existing.scope == record.scope:
+            return _replace(connection, draft, existing)
+        raise RecordExistsError(_describe_clash(draft, existing))
     if draft.on_duplicate != "keep" and not draft.named and (existing := _same_text(connection, record)):
         return _settle_duplicate(connection, draft, existing)
     return _insert(connection, draft)
+
+
+def _describe_clash(draft: Draft, existing: Record) -> str:
+    taken = f"a record with the id {existing.id!r} is already stored"
+    if draft.on_duplicate == "replace":  # the other scope may be somebody else's: it is not named
+        return f"{taken} in another scope; choose another id, or move that record with update(id, scope=…)"
+    return f'{taken}; leave the id out, choose another, or pass on_duplicate="replace"'
 
 
 def _settle_duplicate(connection: apsw.Connection, draft: Draft, existing: Record) -> Stored:

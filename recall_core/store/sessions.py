@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..filters import Selection
 from ..models import Record
 from .compile import SQLValue, compile_selection
-from .connection import Database, select
+from .connection import Database, select, select_one
 from .protocols import SessionInfo
 from .rows import RECORD_COLUMNS, row_record
 
@@ -17,6 +17,15 @@ SELECT scope, id, max(title), min(created_at), max(updated_at), sum(records) FRO
   UNION ALL
   SELECT scope, id, title, created_at, created_at, 0 FROM session AS record WHERE {titled}
 ) GROUP BY scope, id ORDER BY max(updated_at) DESC, scope, id
+"""
+FIND = """
+SELECT scope, id, max(title), min(created_at), max(updated_at), sum(records) FROM (
+  SELECT scope, session AS id, NULL AS title, min(created_at) AS created_at, max(created_at) AS updated_at,
+    count(*) AS records
+  FROM record WHERE scope = ? AND session = ? AND {selection} GROUP BY scope, session
+  UNION ALL
+  SELECT scope, id, title, created_at, created_at, 0 FROM session WHERE scope = ? AND id = ?
+) GROUP BY scope, id
 """
 SAVE = """
 INSERT INTO session(scope, id, title, created_at) VALUES (?, ?, ?, ?)
@@ -52,8 +61,17 @@ class SessionTable:
 
     def find(self, scope: str, session: str, now: int) -> SessionInfo | None:
         """Return one session of exactly this scope, None if nothing is stored of it."""
-        found = self.page(Selection(scope=scope, now=now))
-        return next((info for info in found if (info.scope, info.id) == (scope, session)), None)
+        clause = compile_selection(Selection(now=now))
+        bindings = (scope, session, *clause.bindings, scope, session)
+        with self._database.read() as connection:
+            row = select_one(connection, FIND.format(selection=clause.sql), bindings)
+        return SessionInfo(*row) if row else None
+
+    def holds(self, scope: str, session: str, id: object) -> bool:
+        """Tell whether a record is stored in a session."""
+        sql = "SELECT 1 FROM record WHERE id = ? AND scope = ? AND session = ?"
+        with self._database.read() as connection:
+            return isinstance(id, str) and select_one(connection, sql, (id, scope, session)) is not None
 
     def save(self, scope: str, session: str, title: str | None, now: int) -> None:
         """Store a session's title."""

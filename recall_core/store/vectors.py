@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import EmbedderMismatchError
 from ..filters import Selection
-from .compile import SQLValue, compile_selection
+from .compile import SQLValue, compile_scope, compile_selection
 from .connection import Database, select, select_one
 from .protocols import PendingChunk, Space
 
@@ -27,10 +27,12 @@ SELECT pending.chunk_key, chunk.hash, record.role, substr(record.text, chunk.sta
 FROM pending JOIN chunk ON chunk.key = pending.chunk_key JOIN record ON record.key = chunk.record_key
 WHERE pending.next_at <= ? AND record.indexed = 1
 """
+# Keys are scattered before they are divided (Knuth's multiplicative hash), since every second turn of a conversation
+# is by the same speaker.
 SAMPLE = """
 SELECT chunk.key, embedding.vector FROM record JOIN chunk ON chunk.record_key = record.key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
-WHERE chunk.key % ? = 0 AND {selection} ORDER BY chunk.key LIMIT ?
+WHERE (((record.key * 2654435761) & 4294967295) >> 12) % ? = 0 AND {selection} ORDER BY chunk.key
 """
 SAVE = """
 INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
@@ -112,19 +114,18 @@ class VectorTable:
         with self._database.write() as connection:
             connection.execute(FAIL, (error, next_at, json.dumps(list(keys))))
 
-    def count(self, space: Space) -> int:
-        """Return how many vectors a space has."""
+    def count_records(self, selection: Selection) -> int:
+        """Return how many records lie in a selection's scope, whatever else it asks for. Reads an index only."""
+        clause = compile_scope(selection.scope)
         with self._database.read() as connection:
-            sql = "SELECT count(*) FROM embedding WHERE space_id = ?"
-            return int(select(connection, sql, (space.id,))[0][0])
+            sql = f"SELECT count(*) FROM record WHERE {clause.sql}"
+            return int(select(connection, sql, clause.bindings)[0][0])
 
-    def sample(self, space: Space, selection: Selection, size: int) -> tuple[list[int], Vectors]:
-        """Return about `size` selected vectors, evenly spread over the file, or all if there are fewer."""
+    def sample(self, space: Space, selection: Selection, share: int) -> tuple[list[int], Vectors]:
+        """Return the vectors of about one in `share` of the selected records, the same ones each time."""
         clause = compile_selection(selection)
-        step = max(1, self.count(space) // size)
         with self._database.read() as connection:
-            bindings = (space.id, step, *clause.bindings, 2 * size)
-            rows = select(connection, SAMPLE.format(selection=clause.sql), bindings)
+            rows = select(connection, SAMPLE.format(selection=clause.sql), (space.id, share, *clause.bindings))
         return stack_vectors(rows, space.dimensions)
 
     def load(self, space: Space, keys: Sequence[int]) -> tuple[list[int], Vectors]:
