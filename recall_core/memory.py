@@ -79,27 +79,13 @@ class Memory(View):
     def stats(self) -> Stats:
         """Return what the file holds and in which state it is."""
         engine = self._engine
-        counts = engine.store.facts.counts()
         segmenter = engine.store.facts.segmenter() or segmenter_version()
         notes = []
         if segmenter != segmenter_version():
             notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}: reindex")
         if engine.store.index.name != "vec0":
             notes.append("sqlite-vec can't be loaded here: vectors are compared one by one, exactly but slowly")
-        return Stats(
-            path=engine.store.path,
-            records=counts.records,
-            chunks=counts.chunks,
-            sessions=counts.sessions,
-            spaces=counts.spaces,
-            pending=counts.pending,
-            failed=counts.failed,
-            file_bytes=counts.file_bytes,
-            schema_version=counts.schema_version,
-            segmenter=segmenter,
-            vector_index=engine.store.index.name,
-            notes=tuple(notes),
-        )
+        return engine.store.facts.stats(segmenter=segmenter, vector_index=engine.store.index.name, notes=tuple(notes))
 
     def close(self) -> None:
         """Close the file. What is not embedded yet stays pending in it. Closing twice does nothing."""

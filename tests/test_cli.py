@@ -132,6 +132,7 @@ def test_add_refuses_bad_input(db_path, arguments, given, reason):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("recall: ")
     assert reason in result.stderr
+    assert "record 0" not in result.stderr
     assert result.stderr.count("\n") == 1
 
 

@@ -71,6 +71,7 @@ def test_a_broken_line_is_told_by_its_number_and_the_rest_goes_in(db_path, tmp_p
     assert sorted(map(int, told)) == sorted(broken)
     for number, (_, reason) in broken.items():
         assert reason in told[str(number)]
+        assert "record 0" not in told[str(number)]
     assert texts(run_json(db_path, "list")["records"]).count("first") == 1
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from recall_core.errors import InvalidInputError, RecordExistsError
-from recall_core.models import Json, OnDuplicate
+from recall_core.models import NewRecord, OnDuplicate, Record
 
 from .opening import open_for_writing
 from .options import (
@@ -23,6 +23,9 @@ from .options import (
 )
 from .output import write, write_json
 from .shapes import record_shape
+
+if TYPE_CHECKING:
+    from recall_core.view import View
 
 STDIN = "-"
 
@@ -72,34 +75,59 @@ def add(
 
     Without TEXT, or if it is -, stdin is read. Write -- before a text that begins with a dash.
     """
-    content = read_text(text)
-    entries: dict[str, Json] = {**(parse_object(metadata_json, "--metadata-json") or {}), **parse_pairs(metadata)}
-    lifetime = parse_ttl(ttl)
+    new = NewRecord(
+        text=read_text(text),
+        id=id,
+        scope=scope,
+        session=session,
+        turn=turn,
+        role=role,
+        kind=kind,
+        tags=tags,
+        metadata={**(parse_object(metadata_json, "--metadata-json") or {}), **parse_pairs(metadata)},
+        source=source,
+        importance=importance,
+        created_at=created_at,
+        expires_at=expires_at,
+        ttl=parse_ttl(ttl),
+        on_duplicate=cast(OnDuplicate, on_duplicate),
+    )
     with open_for_writing(db, model) as memory:
-        try:
-            record = memory.add(
-                content,
-                id=id,
-                scope=scope,
-                session=session,
-                turn=turn,
-                role=role,
-                kind=kind,
-                tags=tags,
-                metadata=entries,
-                source=source,
-                importance=importance,
-                created_at=created_at,
-                expires_at=expires_at,
-                ttl=lifetime,
-                on_duplicate=cast(OnDuplicate, on_duplicate),
-            )
-        except RecordExistsError:
-            raise RecordExistsError(f"the id {id!r} is taken; choose another, or add --on-duplicate replace") from None
+        record = add_named(memory, new)
     if as_json:
         write_json(record_shape(record))
     else:
         write(record.id)
+
+
+def add_named(view: View, new: NewRecord) -> Record:
+    """Store one record. Raises RecordExistsError in the words of the command line."""
+    try:
+        return add_record(view, new)
+    except RecordExistsError:
+        raise RecordExistsError(f"the id {new.id!r} is taken; choose another, or add --on-duplicate replace") from None
+
+
+def add_record(view: View, new: NewRecord) -> Record:
+    """Store one record: as add_many does, but its errors speak of this record and not of the first of many."""
+    return view.add(
+        new.text,
+        id=new.id,
+        scope=new.scope,
+        session=new.session,
+        turn=new.turn,
+        role=new.role,
+        kind=new.kind,
+        tags=new.tags,
+        metadata=new.metadata,
+        payload=new.payload,
+        source=new.source,
+        importance=new.importance,
+        created_at=new.created_at,
+        expires_at=new.expires_at,
+        ttl=new.ttl,
+        on_duplicate=new.on_duplicate,
+    )
 
 
 def read_text(argument: str | None) -> str:

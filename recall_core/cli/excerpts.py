@@ -21,7 +21,7 @@ def cut_excerpt(text: str, spans: Sequence[Span], cells: int) -> tuple[str, list
     room = cells - 2  # an ellipsis at either end
     first = spans[0][0] if spans else 0
     start = first - _fit(text[:first][::-1], int(room * BEFORE))
-    start = min(_next_word(text, start, first), len(text) - _fit(text[::-1], room))
+    start = _next_word(text, min(start, len(text) - _fit(text[::-1], room)), first)
     end = start + _fit(text[start:], room)
     head = ELLIPSIS if start else ""
     tail = ELLIPSIS if end < len(text) else ""

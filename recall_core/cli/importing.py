@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from recall_core.errors import InvalidInputError, RecordExistsError
-from recall_core.models import OnDuplicate, Record
+from recall_core.models import NewRecord, OnDuplicate, Record
 
+from .adding import add_record
 from .lines import Line, read_line
 from .opening import open_for_writing
 from .options import db_option, duplicates_option, json_option, model_option
@@ -90,7 +91,7 @@ class Importer:
         """Store lines in one transaction. If one of them is refused, the halves are tried, down to that line."""
         started = datetime.now(UTC)
         try:
-            stored = self._view.add_many([line.record for line in lines])
+            stored = self._write([line.record for line in lines])
         except (InvalidInputError, RecordExistsError) as error:
             if len(lines) > 1:
                 middle = len(lines) // 2
@@ -104,6 +105,9 @@ class Importer:
         skipped = self._count_skipped(stored, started)
         self.tally.skipped += skipped
         self.tally.imported += len(stored) - skipped
+
+    def _write(self, records: Sequence[NewRecord]) -> list[Record]:
+        return [add_record(self._view, records[0])] if len(records) == 1 else self._view.add_many(records)
 
     def _count_skipped(self, stored: Sequence[Record], started: datetime) -> int:
         """Count the records that were there before, or came twice: of these the first one is returned again."""

@@ -17,6 +17,7 @@ import apsw
 
 from ..errors import ClosedError, NotADatabaseError, StoreBusyError, StoreError, StoreUnavailableError
 from .compile import FOLD_FUNCTION, SQLValue, fold_text
+from .filesystem import network_type
 from .migrations import migrate
 from .schema import PAGE_SIZE, TERM_TABLE
 
@@ -42,6 +43,8 @@ class Database:
         self._read_lock = threading.RLock()
         self._writing_thread: int | None = None
         self._closed = False
+        if path != MEMORY_PATH and (kind := network_type(path)):
+            logger.warning("%s lies on a network file system (%s); SQLite's log needs a local disk", path, kind)
         with translate_errors(path):
             self._writer = self._connect(durability)
             try:

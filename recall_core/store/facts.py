@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
-from ..models import SpaceStats
+from ..models import SpaceStats, Stats
 from .connection import MEMORY_PATH, Database, select, select_one
 from .migrations import SCHEMA_VERSION
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """How much a file holds, and its state."""
-
-    records: int
-    chunks: int
-    sessions: int
-    spaces: tuple[SpaceStats, ...]
-    pending: int
-    failed: int
-    file_bytes: int
-    schema_version: int
 
 
 SPACES = """
@@ -68,8 +53,8 @@ class FactTable:
                 "INSERT INTO dictionary(word) VALUES (?) ON CONFLICT DO NOTHING", [(word,) for word in words]
             )
 
-    def counts(self) -> Counts:
-        """Count what the file holds."""
+    def stats(self, *, segmenter: str, vector_index: str, notes: tuple[str, ...]) -> Stats:
+        """Count what the file holds; the arguments are passed on."""
         path = self._database.path
         with self._database.read() as connection:
             records, chunks, sessions, pending, failed = select(connection, TOTALS)[0]
@@ -78,7 +63,8 @@ class FactTable:
                 for name, model, dimensions, vectors in select(connection, SPACES)
             )
         files = [] if path == MEMORY_PATH else [Path(path), Path(path + "-wal")]
-        return Counts(
+        return Stats(
+            path=path,
             records=records,
             chunks=chunks,
             sessions=sessions,
@@ -87,4 +73,7 @@ class FactTable:
             failed=failed,
             file_bytes=sum(file.stat().st_size for file in files if file.exists()),
             schema_version=SCHEMA_VERSION,
+            segmenter=segmenter,
+            vector_index=vector_index,
+            notes=notes,
         )
