@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+TIE = 5e-7  # float32 cosines of one and the same vector differ by up to a fifth of this, depending on its neighbours
+
 Evidence = Mapping[int, float]
 
 
@@ -25,8 +27,15 @@ def fuse_reciprocal(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int,
 
 
 def rank_keys(evidence: Evidence) -> list[int]:
-    """Return the keys, best first; equal scores by ascending key."""
-    return sorted(evidence, key=lambda key: (-evidence[key], key))
+    """Return the keys, best first; of equal scores the larger key, which is the newer chunk's."""
+    ranked: list[int] = []
+    equals: list[int] = []
+    for key in sorted(evidence, key=evidence.__getitem__, reverse=True):
+        if equals and evidence[equals[-1]] - evidence[key] > TIE:
+            ranked += sorted(equals, reverse=True)
+            equals = []
+        equals.append(key)
+    return ranked + sorted(equals, reverse=True)
 
 
 def blend_questions(whole: Evidence, parts: Sequence[Evidence]) -> dict[int, float]:

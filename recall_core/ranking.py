@@ -14,6 +14,7 @@ SESSION_SIZE = 40  # … in sessions up to so many records; longer ones say less
 CONTEXT_TOKENS = 60  # records up to this length take all of their context; longer ones carry their own
 QUESTION_PENALTY = 0.08  # a short question rarely holds the fact that is asked for
 QUESTION_TOKENS = (20, 40)  # full penalty below the first length, none from the second on
+TIE = 5e-7  # float32 cosines of one and the same vector differ by up to a fifth of this, depending on its neighbours
 
 Session = tuple[str, str]  # scope and session id
 
@@ -102,8 +103,20 @@ def blend_recency(items: Sequence[Ranked], now: int, half_life: float, weight: f
 
 
 def sort_ranked(items: Sequence[Ranked]) -> list[Ranked]:
-    """Sort by score; of equal ones the newer comes first, then the smaller id."""
-    return sorted(items, key=lambda item: (-round(item.score, 9), -item.created_at, item.record_id))
+    """Sort by score; of equal ones the newer comes first, then the smaller id. Equal ones get the same score."""
+    ranked: list[Ranked] = []
+    equals: list[Ranked] = []
+    for item in sorted(items, key=lambda item: -item.score):
+        if equals and equals[-1].score - item.score > TIE:
+            ranked += _sort_equals(equals)
+            equals = []
+        equals.append(item)
+    return ranked + _sort_equals(equals)
+
+
+def _sort_equals(items: Sequence[Ranked]) -> list[Ranked]:
+    ordered = sorted(items, key=lambda item: (-item.created_at, item.record_id))
+    return [replace(item, score=items[0].score) for item in ordered]
 
 
 def diversify(
@@ -111,13 +124,15 @@ def diversify(
 ) -> list[Ranked]:
     """Reorder by maximal marginal relevance (Carbonell and Goldstein 1998).
 
-    Each place goes to the item with the largest (1 - strength) x score - strength x similarity to the most similar
-    item already placed; `similarity` takes two chunk keys. Strength 0 keeps the order.
+    Each place goes to the item with the largest (1 - strength) x score / best score - strength x similarity to the
+    most similar item already placed; `similarity` takes two chunk keys. Strength 0 keeps the order.
     """
     left, placed = list(items), list[Ranked]()
     closest = [0.0] * len(left)
+    best = max((item.score for item in items), default=0.0)
+    weight = (1.0 - strength) / (best if best > 0 else 1.0)  # RRF's scores are tiny, those of bm25 large
     while left and len(placed) < limit:
-        values = [(1 - strength) * item.score - strength * near for item, near in zip(left, closest, strict=True)]
+        values = [weight * item.score - strength * near for item, near in zip(left, closest, strict=True)]
         chosen = max(range(len(left)), key=lambda i: (values[i], -i))
         item = left.pop(chosen)
         closest.pop(chosen)

@@ -72,7 +72,7 @@ class Searcher:
     def run(self, request: Request) -> Hits:
         """Return the hits of a request, best first."""
         query = analyse_query(request.text, self._words)
-        if request.limit == 0 or not (query.text.strip() or request.vector is not None):
+        if request.limit == 0 or not (query.text.strip() or request.vector is not None) or self._is_empty(request):
             return Hits((), request.mode)
         found = self._find(request, query)
         scores = self._fuse(request, found)
@@ -80,6 +80,10 @@ class Searcher:
         if request.fusion == "default":
             ranked = penalise_questions(self._add_context(request, found, ranked))
         return self._present(request, found, sort_ranked(ranked))
+
+    def _is_empty(self, request: Request) -> bool:
+        """Tell whether nothing is stored yet: no chunk has a vector, and none waits for one."""
+        return request.space is None and self._store.vectors.count_pending() == 0
 
     def _find(self, request: Request, query: Query) -> Findings:
         parts = [analyse_query(question, self._words) for question in query.questions]

@@ -141,7 +141,8 @@ class View:
         Takes the arguments of `search`; what is less relevant than `Settings.context_relevance` is left out unless
         `min_relevance` says otherwise. Labels are in `language`, "zh" or "en", by default the query's.
         """
-        arguments.setdefault("min_relevance", self._engine.settings.context_relevance)
+        if arguments.get("min_relevance") is None:
+            arguments["min_relevance"] = self._engine.settings.context_relevance
         hits = self.search(query, **arguments)
         return render_context(hits, language or detect_language(query), max_chars)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RIDGE = 15.0  # times the mean variance of a direction; 5 to 40 differ by less than a point
 WHITEN_FROM = 20  # vectors; below, the covariance says nothing
 FULL_FROM = 100  # vectors; below, the ridge grows, so that small scopes are hardly more than centred
+LEAST_VARIANCE = 1e-9  # over all directions; below, the vectors are the same but for rounding
 PRIOR_WEIGHT = 10.0  # the language's mean counts as so many vectors
 
 
@@ -42,8 +43,9 @@ def measure(vectors: Vectors) -> Statistics:
     if count >= WHITEN_FROM:
         centred = vectors - mean
         covariance = centred.T @ centred / count
-        ridge = RIDGE * max(1.0, FULL_FROM / count) * np.trace(covariance) / dimensions
-        if ridge > 0:
+        variance = np.trace(covariance)
+        if variance > LEAST_VARIANCE:
+            ridge = RIDGE * max(1.0, FULL_FROM / count) * variance / dimensions
             inverse = np.linalg.inv(covariance + ridge * np.eye(dimensions)).astype(np.float32)
     return Statistics(count, mean.astype(np.float32), inverse)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 
 import pytest
@@ -211,7 +212,10 @@ def test_search_says_why_if_asked(db_path):
 
 
 def test_search_says_on_stderr_that_only_keywords_counted(db_path):
-    store(db_path)
+    store(db_path, DEPLOY)
+    with sqlite3.connect(db_path) as connection:  # as after failures of the model: its turn comes later
+        connection.execute("UPDATE pending SET attempts = 1, next_at = 4000000000000000")
+    connection.close()
     result = run(db_path, "search", "docker")
     assert result.stderr.startswith("recall: found by keywords only: ")
 

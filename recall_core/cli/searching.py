@@ -159,7 +159,7 @@ def _find(query: str, arguments: SearchArguments, db: str | None, model: str | N
 def _analyse(query: str) -> Query:
     from recall_core.text import analyse_query
 
-    return analyse_query(query, segment=False)
+    return analyse_query(query)
 
 
 def _write_hits(query: str, hits: Hits) -> None:

@@ -9,7 +9,6 @@ from ..models import SpaceStats, Stats
 from .connection import MEMORY_PATH, Database, select, select_one
 from .migrations import SCHEMA_VERSION
 
-
 SPACES = """
 SELECT name, model, dimensions, (SELECT count(*) FROM embedding WHERE space_id = space.id) FROM space ORDER BY id
 """

@@ -10,9 +10,9 @@ NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.
 
 
 def network_type(path: str, mounts: str | None = None) -> str | None:
-    """Return the type of the network file system that `path` lies on, None for a local disk or where it is not known.
+    r"""Return the type of the network file system that `path` lies on, None for a local disk or where it is not known.
 
-    `mounts` is the text of /proc/self/mounts: device, folder, type, … a line, blanks in folders as \\040.
+    `mounts` is the text of /proc/self/mounts: device, folder, type, … a line, blanks in folders as \040.
     """
     if mounts is None:
         try:

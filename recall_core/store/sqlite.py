@@ -56,7 +56,7 @@ def open_store(
 
     Raises NotADatabaseError, SchemaTooNewError, StoreUnavailableError and StoreBusyError.
     """
-    if not isinstance(path, str | Path) or str(path) == "" or "\0" in str(path):
+    if not isinstance(path, str | Path) or not is_path(str(path)):
         raise InvalidInputError(f"{path!r} is no path of a file; give one such as 'agent.db', or ':memory:'")
     name = str(path) if str(path) == MEMORY_PATH else str(Path(path).expanduser().absolute())
     with _lock:
@@ -67,6 +67,14 @@ def open_store(
                 _open_stores[_key(name)] = store
         store._users += 1
         return store
+
+
+def is_path(path: str) -> bool:
+    """Tell whether SQLite can be given this path: it takes UTF-8 without NUL."""
+    try:
+        return path != "" and b"\0" not in path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
 
 
 def _key(path: str) -> str:

@@ -14,14 +14,12 @@ from .latin import compound_parts
 from .lexicon import is_function_gram, is_function_word
 from .normalise import fold, prepare
 from .segment import JOINER, Kind, find_pieces, user_words
-from .segmenter import cut_words
 from .sentences import Language, detect_language, split_sentences
 
 MAX_TERMS = 64
 MAX_CHARACTERS = 20_000
 MAX_QUESTIONS = 4
 
-_LONG_WORD = 3  # a dictionary word of two characters is its pair
 _CJK = re.compile(f"[{CJK}]+")
 _QUESTION_END = re.compile(r"[?？][!！?？\"'”’»」』）)】\]}]*\s*\Z")
 
@@ -41,17 +39,17 @@ class Query:
     """The sentences that ask, if the text has several sentences: the last four."""
 
 
-def analyse_query(text: str, words: Collection[str] = (), *, segment: bool = True) -> Query:
+def analyse_query(text: str, words: Collection[str] = ()) -> Query:
     """Return the query that any string asks, however long: only its first 20,000 characters are looked at.
 
-    Chinese counts by pairs of characters, one character only where it stands alone; dictionary words of three and more
-    characters are added unless `segment` is false, which spares loading the dictionary. `words` is the user dictionary
-    that the index was made with.
+    Chinese counts by pairs of characters, one character only where it stands alone. Cutting the query into dictionary
+    words, too, changed nothing in what is found (docs/ranking.md) and would cost loading the dictionary. `words` is the
+    user dictionary that the index was made with.
     """
     looked_at = text[:MAX_CHARACTERS]
     terms: dict[str, None] = dict.fromkeys(user_words(looked_at, words)[:MAX_TERMS]) if words else {}
     weak: dict[str, None] = {}
-    for term, is_weak in _find_terms(prepare(looked_at), segment):
+    for term, is_weak in _find_terms(prepare(looked_at)):
         if len(terms) >= MAX_TERMS:
             break
         (weak if is_weak else terms)[term] = None
@@ -85,7 +83,7 @@ def term_spans(text: str, query: Query) -> list[Span]:
     return _merge((offsets[start], offsets[end - 1] + 1) for start, end in found)
 
 
-def _find_terms(text: str, segment: bool) -> Iterator[tuple[str, bool]]:
+def _find_terms(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the terms of a prepared text, and whether each is weak."""
     shouted = not any(map(str.islower, text))
     for kind, piece, _ in find_pieces(text):
@@ -93,22 +91,18 @@ def _find_terms(text: str, segment: bool) -> Iterator[tuple[str, bool]]:
             for term, surface in compound_parts(piece):
                 yield term, _is_weak(surface, surface != piece, shouted)
         elif kind is Kind.CJK:
-            yield from _find_grams(piece, segment)
+            yield from _find_grams(piece)
         else:
             yield piece, False
 
 
-def _find_grams(run: str, segment: bool) -> Iterator[tuple[str, bool]]:
+def _find_grams(run: str) -> Iterator[tuple[str, bool]]:
     if len(run) == 1:
         yield run, is_function_gram(run)
         return
     for start in range(len(run) - 1):
         gram = run[start : start + 2]
         yield gram, is_function_gram(gram)
-    if segment and len(run) >= _LONG_WORD:
-        for word in cut_words(run):
-            if len(word) >= _LONG_WORD:
-                yield word, is_function_gram(word)
 
 
 def _is_weak(surface: str, is_part: bool, shouted: bool) -> bool:
