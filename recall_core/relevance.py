@@ -15,6 +15,7 @@ from .models import Mode
 
 STEEPNESS = 4.2
 LARGEST = 5_000  # texts; beyond, the middle stays
+CONTEXT_SHARE = 0.25  # of what the turns around a memory say: they order it, but it is relevant by what it says itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ class Curve:
 
 
 CURVES: dict[Mode, Curve] = {
-    "hybrid": Curve(base=0.030, growth=0.043),
-    "keyword": Curve(base=0.060, growth=0.035),
-    "semantic": Curve(base=0.040, growth=0.060),
+    "hybrid": Curve(base=0.045, growth=0.033),
+    "keyword": Curve(base=0.040, growth=0.027),
+    "semantic": Curve(base=0.060, growth=0.045),
 }
 
 

@@ -12,7 +12,7 @@ from .fusion import blend_questions, fuse_reciprocal, fuse_weighted, rank_keys
 from .legs import KeywordLeg, Legs, VectorLeg
 from .models import Fusion, Hit, Hits, Mode, Why
 from .ranking import Ranked, blend_recency, diversify, penalise_questions, sort_ranked, spread_context
-from .relevance import judge, level
+from .relevance import CONTEXT_SHARE, judge, level
 from .settings import Settings
 from .store import OWN_SPACE, Candidate, Space, SqliteStore
 from .text import Query, analyse_query
@@ -42,7 +42,8 @@ class Request:
     min_relevance: float | None
     min_similarity: float | None
     vector: Vectors | None
-    space: Space | None
+    space_name: str
+    space: Space | None  # None if there is no such space yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class Searcher:
         return self._present(request, found, sort_ranked(ranked))
 
     def _is_empty(self, request: Request) -> bool:
-        """Tell whether nothing is stored yet: no chunk has a vector, and none waits for one."""
-        return request.space is None and self._store.vectors.count_pending() == 0
+        """Tell whether nothing is stored yet: there is no vector, and no chunk waits for one."""
+        vectors = self._store.vectors
+        return request.space is None and not vectors.spaces() and vectors.count_pending() == 0
 
     def _find(self, request: Request, query: Query) -> Findings:
         parts = [analyse_query(question, self._words) for question in query.questions]
@@ -102,14 +104,15 @@ class Searcher:
         return Findings(keyword, vector, "keyword" if vector is None else request.mode, degraded)
 
     def _run_vector(self, request: Request, queries: Sequence[Query]) -> VectorLeg:
-        if request.space is None:
-            raise RecallError("no memory of this file has a vector yet")
-        if request.vector is None and request.space.name != OWN_SPACE:
-            raise RecallError(f"the space {request.space.name!r} has vectors of another model; pass one as vector=")
+        name = request.space_name
         if request.vector is not None:
             vectors = request.vector.reshape(1, -1)
-        else:
+        elif name == OWN_SPACE:
             vectors = self._legs.embed([query.text for query in queries])
+        else:
+            raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")
+        if request.space is None:
+            raise RecallError(f"no memory has a vector in the space {name!r} yet")
         leg = self._legs.run_vector(request.space, vectors, request.selection, queries[0].language)
         if request.min_similarity is not None:
             leg.drop_below(request.min_similarity)
@@ -153,10 +156,11 @@ class Searcher:
 
     def _present(self, request: Request, found: Findings, ranked: Sequence[Ranked]) -> Hits:
         if request.fusion == "default":
-            relevances = [judge(found.mode, item.score, found.size) for item in ranked]
+            evidence = [item.score - (1.0 - CONTEXT_SHARE) * item.context for item in ranked]
         else:
-            evidence = _fuse_default(request, found)
-            relevances = level([judge(found.mode, evidence.get(item.chunk_key, 0.0), found.size) for item in ranked])
+            scores = _fuse_default(request, found)
+            evidence = [scores.get(item.chunk_key, 0.0) for item in ranked]
+        relevances = level([judge(found.mode, value, found.size) for value in evidence])
         relevance = {item.record_key: value for item, value in zip(ranked, relevances, strict=True)}
         half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
         ordered = sort_ranked(blend_recency(ranked, request.selection.now, half_life, request.recency))
@@ -236,6 +240,8 @@ def _fuse_plain(request: Request, found: Findings) -> dict[int, float]:
     raw cosine and bm25 as a share of the possible.
     """
     similarity = {} if found.vector is None else found.vector.similarity
+    if found.vector is not None:
+        similarity = {key: value for key, value in similarity.items() if value >= found.vector.floor}
     if found.mode == "semantic" or (found.mode == "hybrid" and request.alpha == 1):
         return dict(similarity)
     if found.mode == "keyword" or request.alpha == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
+from .drafting import check_name
 from .engine import Engine
 from .errors import InvalidInputError
 from .filters import Selection
@@ -43,7 +44,8 @@ def make_request(
     if fusion not in get_args(Fusion):
         raise InvalidInputError(f"fusion is {fusion!r}; choose one of {', '.join(get_args(Fusion))}")
     settings = engine.settings
-    found = engine.store.vectors.find_space(space or OWN_SPACE)
+    name = OWN_SPACE if space is None else check_name(space, "space")
+    found = engine.store.vectors.find_space(name)
     default_alpha = 0.5 if fusion == "plain" else 1.0 - settings.keyword_weight
     return Request(
         text=query,
@@ -57,17 +59,18 @@ def make_request(
         diversity=0.0 if diversify is None else _share("diversify", diversify),
         min_relevance=None if min_relevance is None else _share("min_relevance", min_relevance),
         min_similarity=None if min_similarity is None else _share("min_similarity", min_similarity, least=-1.0),
-        vector=None if vector is None else _check_vector(vector, found, space),
+        vector=None if vector is None else _check_vector(vector, found),
+        space_name=name,
         space=found,
     )
 
 
-def _check_vector(vector: Sequence[float], space: Space | None, name: str | None) -> Vectors:
+def _check_vector(vector: Sequence[float], space: Space | None) -> Vectors:
     from .embedding import check_vectors
 
-    if space is None:
-        raise InvalidInputError(f"no vector of the space {name or OWN_SPACE!r} is stored yet, so none can be near")
-    checked: Vectors = check_vectors([vector], 1, space.dimensions)[0]
+    if isinstance(vector, str) or not hasattr(vector, "__len__"):
+        raise InvalidInputError(f"vector is a sequence of numbers, not {vector!r}")
+    checked: Vectors = check_vectors([vector], 1, len(vector) if space is None else space.dimensions)[0]
     return checked
 
 

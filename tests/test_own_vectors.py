@@ -240,10 +240,16 @@ def test_a_space_without_a_vector_to_put_there_is_refused(memory):
         memory.add("text", space="host")
 
 
-def test_a_search_near_a_vector_in_a_space_that_is_not_there_is_refused(memory):
-    memory.add("text")
-    with pytest.raises(InvalidInputError, match="'typo'"):
-        memory.search("text", vector=EAST, space="typo")
+def test_a_search_near_a_vector_in_a_space_that_is_not_there_finds_by_keywords_and_says_so(memory):
+    memory.add("text", id="1")
+    hits = memory.search("text", vector=EAST, space="typo")
+    assert ([hit.record.id for hit in hits], hits.mode) == (["1"], "keyword")
+    assert "'typo'" in hits.degraded
+
+
+def test_a_search_near_a_vector_in_an_empty_memory_finds_nothing(memory):
+    hits = memory.search("text", vector=EAST, space="host")
+    assert (len(hits), hits.degraded) == (0, None)
 
 
 def test_a_vector_can_be_changed_but_not_taken_away(memory):

@@ -1,0 +1,63 @@
+"""Relevance: a number from 0 to 1 that rises with the score and asks more of the best of many."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recall_core.relevance import CURVES, LARGEST, judge, level
+
+modes = st.sampled_from(["hybrid", "keyword", "semantic"])
+scores = st.floats(-10, 10)
+sizes = st.integers(0, 10**6)
+
+
+@given(modes, st.floats(allow_nan=False), sizes)
+def test_a_relevance_lies_between_0_and_1(mode, score, size):
+    assert 0 <= judge(mode, score, size) <= 1
+
+
+@given(modes, scores, scores, sizes)
+def test_a_higher_score_is_never_less_relevant(mode, one, other, size):
+    low, high = sorted([one, other])
+    assert judge(mode, low, size) <= judge(mode, high, size)
+
+
+@given(modes, st.floats(0, 10), sizes, sizes)
+def test_the_same_score_is_never_more_relevant_among_more_texts(mode, score, one, other):
+    few, many = sorted([one, other])
+    assert judge(mode, score, many) <= judge(mode, score, few)
+
+
+@given(modes, sizes)
+def test_the_middle_of_the_curve_is_half_relevant(mode, size):
+    assert judge(mode, CURVES[mode].middle(size), size) == pytest.approx(0.5)
+
+
+@given(modes, sizes)
+def test_no_evidence_is_hardly_relevant(mode, size):
+    assert judge(mode, 0.0, size) < 0.05
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+@pytest.mark.parametrize("size", [1, 5, 30, 1000, 10**6])
+def test_the_same_meaning_is_nearly_1_whatever_the_size(mode, size):
+    assert judge(mode, 1.0, size) > 0.95
+
+
+@given(modes, st.floats(0, 10), st.integers(LARGEST, 10**9))
+def test_beyond_the_largest_size_nothing_changes(mode, score, size):
+    assert judge(mode, score, size) == judge(mode, score, LARGEST)
+
+
+@given(st.lists(st.floats(0, 1)))
+def test_levelled_relevances_never_rise_and_never_exceed_what_they_were(relevances):
+    levelled = level(relevances)
+    assert levelled == sorted(levelled, reverse=True)
+    assert all(after <= before for after, before in zip(levelled, relevances, strict=True))
+
+
+@given(st.lists(st.floats(0, 1)).map(lambda values: sorted(values, reverse=True)))
+def test_relevances_that_fall_stay_as_they_are(relevances):
+    assert level(relevances) == relevances
