@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import logging
 import threading
@@ -11,18 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 from .chunking import TextChunker, count_tokens, estimate_tokens, fit_spans
-from .errors import EmbeddingError, RecallError
+from .errors import ClosedError, EmbedderMismatchError, EmbeddingError, RecallError, StoreBusyError, StoreError
 from .models import Chunker, Embedder, Json, Record, Span, TokenWindow
 from .settings import Settings
-from .store import OWN_SPACE, ChunkDraft, PendingChunk, Space, SqliteStore
+from .store import OWN_SPACE, ChunkDraft, PendingChunk, Space, SqliteStore, Stale
 from .text import analyse
 from .times import MICROS_PER_SECOND
 
 logger = logging.getLogger("recall_core")
 
 BATCH = 256  # chunks embedded and stored together
-RETRY_AFTER = 60.0  # seconds until a chunk that could not be embedded is tried again
+MOST_REFUSED = 16  # texts of a batch that may be refused before the rest is left for later
+RETRY_AFTER = 60.0  # seconds until a chunk that could not be embedded is tried again; doubles with each failure
 LABEL_TERMS = 64  # of tags and metadata, at most so many are findable
+SPEAKER_LENGTH = 64  # characters of a role that are part of the text; the rest would push it out of a model's window
 
 # Names that say what kind of party speaks, not who: they are no words of the text.
 GENERIC_ROLES = frozenset(
@@ -33,9 +36,17 @@ GENERIC_ROLES = frozenset(
 
 def describe_speaker(role: str | None) -> str:
     """Return what precedes a text in both indexes, so that it is found by who said it; "" for generic roles."""
-    if role is None or role.strip().casefold() in GENERIC_ROLES:
-        return ""
-    return f"{role.strip()}: "
+    name = "" if role is None else role.strip()[:SPEAKER_LENGTH]
+    return "" if not name or name.casefold() in GENERIC_ROLES else f"{name}: "
+
+
+class _Step(enum.Enum):
+    """What became of a batch."""
+
+    IDLE = "nothing was due"
+    DONE = "all chunks have their vectors"
+    REFUSED = "some texts were refused, the others have their vectors"
+    STALLED = "the embedder seems to be out of order; some chunks were not tried"
 
 
 class Indexer:
@@ -58,6 +69,7 @@ class Indexer:
         self._chunker: Chunker = settings.chunker or self._make_chunker()
         self._wake = threading.Event()
         self._stopping = False
+        self._worker_lock = threading.Lock()
         self._worker: threading.Thread | None = None
 
     @property
@@ -79,107 +91,163 @@ class Indexer:
             self.wake()
             return
         for start in range(0, len(chunk_keys), BATCH):
-            if not self._embed_batch(chunk_keys[start : start + BATCH]):
+            try:
+                step = self._embed_batch(chunk_keys[start : start + BATCH])
+            except StoreError as error:  # the text is stored, only its vectors have to wait
+                logger.warning("vectors could not be stored (%s); they are made again later", error)
+                step = _Step.STALLED
+            if step in (_Step.REFUSED, _Step.STALLED):
                 self.wake()
+            if step is _Step.STALLED:
+                return
 
     def flush(self, timeout: float | None) -> int:
-        """Embed what is pending, for at most `timeout` seconds, and return how many chunks still wait."""
+        """Embed what is pending, for at most `timeout` seconds, and return how many chunks still wait.
+
+        What another program has written is indexed first, and what has failed before is tried again at once.
+        """
+        self.reindex_stale()
         if self._embedder is None:
             return 0
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self._embed_batch(None) and (deadline is None or time.monotonic() < deadline):
-            pass
+        self._store.vectors.retry()
+        stalled = 0
+        while stalled < 2 and (deadline is None or time.monotonic() < deadline):
+            step = self._embed_batch(None, deadline)
+            if step is _Step.IDLE:
+                break
+            stalled = stalled + 1 if step is _Step.STALLED else 0
         return self._store.vectors.count_pending()
 
     def reindex_stale(self) -> int:
         """Index the records that another program added or changed; return how many there were."""
-        total = 0
-        while True:
+        total, after = 0, 0
+        while records := self._store.records.stale(BATCH, after):
+            after = records[-1].key
+            prepared = [(stale, self._prepare_stale(stale)) for stale in records]  # takes long: outside the lock
             with self._store.records.transaction():
-                records = self._store.records.stale(BATCH)
-                for record in records:
-                    self._store.records.update(record, self.prepare(record))
-            total += len(records)
-            if len(records) < BATCH:
-                return total
+                total += sum(self._store.records.reindex(stale, chunks) for stale, chunks in prepared if chunks)
+        return total
 
     def has_pending(self) -> bool:
         """Tell whether chunks wait for a vector of this memory's embedder."""
-        return self._embedder is not None and bool(self._store.vectors.pending(1, self._now()))
+        return self._embedder is not None and self._store.vectors.count_pending() > 0
 
     def wake(self) -> None:
         """Let the worker look for pending chunks; it is started at the first call."""
-        if self._embedder is None or self._stopping:
+        if self._embedder is None:
             return
-        self._wake.set()
-        if self._worker is None or not self._worker.is_alive():
-            self._worker = threading.Thread(target=self._work, name="recall-core-embedder", daemon=True)
-            self._worker.start()
+        with self._worker_lock:
+            if self._stopping:
+                return
+            self._wake.set()
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="recall-core-embedder", daemon=True)
+                self._worker.start()
 
     def close(self, timeout: float) -> None:
         """Stop the worker; what it has not done stays pending in the file."""
         self._stopping = True
         self._wake.set()
-        if self._worker is not None and self._worker is not threading.current_thread():
-            self._worker.join(timeout)
-
-    def _work(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                if self._embed_batch(None):
-                    continue
-            except RecallError as error:
-                logger.warning("embedding in the background stopped: %s", error)
-                return
-            if not self._store.vectors.count_pending():
-                return
-            self._wake.wait(RETRY_AFTER)
-
-    def _embed_batch(self, chunk_keys: Sequence[int] | None) -> bool:
-        """Embed some pending chunks; tell whether any was settled."""
-        chunks = self._store.vectors.pending(BATCH, self._now(), chunk_keys)
-        if not chunks or self._stopping:
-            return False
-        space = self.open_space()
-        try:
-            vectors = self._make_vectors(space, chunks)
-        except Exception as error:  # an embedder is foreign code: whatever it raises, the text is kept
-            return self._isolate_failure(space, chunks, error)
-        self._save(space, chunks, vectors)
-        return True
-
-    def _isolate_failure(self, space: Space, chunks: Sequence[PendingChunk], error: Exception) -> bool:
-        """After a failed batch try each chunk alone, so that one refused text does not keep the others waiting."""
-        failed, reason = [], error
-        settled = False
-        for chunk in chunks if len(chunks) > 1 else []:
-            try:
-                self._save(space, [chunk], self._make_vectors(space, [chunk]))
-                settled = True
-            except Exception as again:
-                failed.append(chunk.key)
-                reason = again
-                if not settled and len(failed) == 3:  # it is not the text: leave the rest for later
-                    failed = [left.key for left in chunks]
-                    break
-        failed = failed if len(chunks) > 1 else [chunks[0].key]
-        if failed:
-            logger.warning(
-                "%d chunks could not be embedded (%s: %s); they are found by keywords and tried again later",
-                len(failed),
-                type(reason).__name__,
-                reason,
-            )
-            next_at = self._now() + int(RETRY_AFTER * MICROS_PER_SECOND)
-            self._store.vectors.fail(failed, f"{type(reason).__name__}: {reason}"[:500], next_at)
-        return settled
+        worker = self._worker
+        if worker is not None and worker is not threading.current_thread():
+            worker.join(timeout)
 
     def open_space(self) -> Space:
         """Return the memory's own vector space. Raises EmbedderMismatchError if another model made it."""
         if self._embedder is None:
             raise EmbeddingError("this memory was opened without an embedder")
         return self._store.vectors.ensure_space(OWN_SPACE, self._embedder.model_id, self._embedder.dimensions)
+
+    def _work(self) -> None:
+        """Embed what is due until nothing is pending; after a failure wait for a while, or until woken."""
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                step = self._embed_batch(None)
+                waits = step is _Step.STALLED or (step is _Step.IDLE and self.has_pending())
+            except StoreBusyError as error:
+                logger.warning("embedding in the background waits: %s", error)
+                step, waits = _Step.STALLED, True
+            except RecallError as error:
+                if not self._stopping:
+                    logger.warning("embedding in the background stopped: %s", error)
+                break
+            if waits:
+                self._wake.wait(RETRY_AFTER)
+            elif step is _Step.IDLE and self._retire():
+                return
+        self._worker = None
+
+    def _retire(self) -> bool:
+        """Tell whether the worker may end: not if it was woken since it last looked."""
+        with self._worker_lock:
+            if not self._wake.is_set():
+                self._worker = None
+            return self._worker is None
+
+    def _embed_batch(self, chunk_keys: Sequence[int] | None, deadline: float | None = None) -> _Step:
+        """Embed some pending chunks; in a file one batch at a time, so that no text is embedded twice."""
+        lock = self._store.database.embedding_lock
+        if not lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+            return _Step.IDLE
+        try:
+            chunks = self._store.vectors.pending(BATCH, self._now(), chunk_keys)
+            if not chunks or self._stopping:
+                return _Step.IDLE
+            return self._settle(chunks)
+        finally:
+            lock.release()
+
+    def _settle(self, chunks: Sequence[PendingChunk]) -> _Step:
+        """Embed chunks and store their vectors. If that fails, find the texts that are refused, so that they do not keep
+        the others waiting.
+        """
+        waiting: list[Sequence[PendingChunk]] = [chunks]
+        refused: list[PendingChunk] = []
+        reason: Exception | None = None
+        settled = False
+        while waiting and len(refused) < (MOST_REFUSED if settled else 2):
+            part = waiting.pop()
+            error = self._try(part)
+            if error is None:
+                settled = True
+            elif len(part) == 1:
+                refused.append(part[0])
+                reason = error
+            elif part is chunks:  # both ends first: if they fail too, it is hardly the text
+                waiting += filter(None, (part[1:-1], part[-1:], part[:1]))
+            else:
+                half = len(part) // 2
+                waiting += (part[half:], part[:half])
+        if reason is None:
+            return _Step.DONE
+        self._note_failure(refused, reason)
+        return _Step.REFUSED if settled or not waiting else _Step.STALLED
+
+    def _try(self, chunks: Sequence[PendingChunk]) -> Exception | None:
+        """Embed chunks and store their vectors, or return what went wrong with the embedder."""
+        try:
+            space = self.open_space()
+            vectors = self._make_vectors(space, chunks)
+        except (StoreError, ClosedError, EmbedderMismatchError):
+            raise
+        except Exception as error:  # an embedder is foreign code: whatever it raises, the text is kept
+            return error
+        with self._store.records.transaction():
+            self._store.vectors.settle(space, chunks, vectors)
+            self._store.index.refresh(space)
+        return None
+
+    def _note_failure(self, chunks: Sequence[PendingChunk], error: Exception) -> None:
+        logger.warning(
+            "%d chunks could not be embedded (%s: %s); they are found by keywords and tried again later",
+            len(chunks),
+            type(error).__name__,
+            error,
+        )
+        message, delay = f"{type(error).__name__}: {error}"[:500], int(RETRY_AFTER * MICROS_PER_SECOND)
+        self._store.vectors.fail([chunk.key for chunk in chunks], message, self._now(), delay)
 
     def _make_vectors(self, space: Space, chunks: Sequence[PendingChunk]) -> Mapping[bytes, bytes]:
         """Return a vector for each text hash: one that the file has already, or a new one."""
@@ -193,10 +261,13 @@ class Indexer:
             vectors.update(zip(texts, (vector.tobytes() for vector in checked), strict=True))
         return vectors
 
-    def _save(self, space: Space, chunks: Sequence[PendingChunk], vectors: Mapping[bytes, bytes]) -> None:
-        with self._store.records.transaction():
-            self._store.vectors.save(space, {chunk.key: vectors[chunk.hash] for chunk in chunks}, settles=True)
-            self._store.index.refresh(space)
+    def _prepare_stale(self, stale: Stale) -> tuple[ChunkDraft, ...]:
+        """Return the chunks of another program's record; none if that fails, so that it is no obstacle to others."""
+        try:
+            return self.prepare(stale.record)
+        except Exception as error:  # a chunker may be foreign code
+            logger.warning("a record of another program can't be indexed (%s: %s)", type(error).__name__, error)
+            return ()
 
     def _make_chunker(self) -> TextChunker:
         settings = self._settings
@@ -204,7 +275,7 @@ class Indexer:
         spans = None
         if self._window is not None and settings.chunk_unit == "tokens":
             size, spans = min(size, self._window.window), self._window.token_spans
-        return TextChunker(min(size, size), min(settings.chunk_overlap, size // 2), settings.chunk_unit, spans)
+        return TextChunker(size, min(settings.chunk_overlap, size // 2), settings.chunk_unit, spans)
 
     def _cut(self, text: str, speaker: str) -> Sequence[Span]:
         if self._settings.chunker is None and self._surely_fits(speaker + text):
@@ -218,12 +289,12 @@ class Indexer:
     def _surely_fits(self, text: str) -> bool:
         """Tell whether a text is one chunk without asking the model's tokenizer, which takes long to load.
 
-        No tokenizer makes more tokens than characters of the normalised text, and one for each leading space.
+        No tokenizer makes more tokens than there are bytes of the text, decomposed, and one in front.
         """
-        size = self._settings.chunk_size
-        if len(text) > size:
-            return False
-        return len(unicodedata.normalize("NFKC", text)) + text.count(" ") + 1 < size
+        if self._window is None:
+            return len(text) <= self._settings.chunk_size
+        size = min(self._settings.chunk_size, self._window.window)
+        return len(text) < size and len(unicodedata.normalize("NFKD", text).encode("utf-8")) < size
 
     def _find_labels(self, record: Record) -> str:
         strings = chain(record.tags, [record.source or ""], *(_strings(value) for value in record.metadata.values()))

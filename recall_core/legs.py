@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .models import Vectors
 
 SAMPLE = 4_000  # records that the statistics of a large scope are made from
-NEAREST = 400  # candidates from a large scope; the whitened score then orders them
 STALE_FROM = 2_000  # records; statistics of scopes this large are kept until the scope has grown by half
 
 
@@ -122,11 +121,16 @@ class Legs:
         except Exception as error:
             raise EmbeddingError(f"the embedder failed on the query: {type(error).__name__}: {error}") from error
 
-    def run_vector(self, space: Space, queries: Vectors, selection: Selection, language: str) -> VectorLeg:
-        """Score the selected chunks: all of them if they are few, else those nearest to the first query vector."""
+    def run_vector(
+        self, space: Space, queries: Vectors, selection: Selection, *, language: str, limit: int, raw: bool
+    ) -> VectorLeg:
+        """Score the selected chunks: all of them if they are few, else the `limit` nearest to the first query vector,
+        by the raw cosine or nearly by the whitened one.
+        """
         units = to_units(queries)
         statistics = lean_on(self._prior(space, language), self._measure_scope(space, selection))
-        near = self._store.index.nearest(space, direct(statistics, units[0]), selection, NEAREST)
+        direction = units[0] if raw else direct(statistics, units[0])
+        near = self._store.index.nearest(space, direction, selection, limit)
         leg = VectorLeg(self._store, space, statistics, units, near.keys, near.compared)
         leg.take(near.keys, near.vectors)
         return leg
@@ -152,7 +156,8 @@ class Legs:
         records = self._store.vectors.count_records(selection)
         if known is not None and records >= STALE_FROM and known.records <= records < known.records * 1.5:
             return known.statistics
-        scope = Selection(scope=selection.scope, now=selection.now)
+        # Expired records count, too, so that the statistics do not depend on when they were made.
+        scope = Selection(scope=selection.scope, now=selection.now, ignores_expiry=True)
         _, sample = self._store.vectors.sample(space, scope, max(1, records // SAMPLE))
         statistics = measure(to_units(sample))
         with self._lock:

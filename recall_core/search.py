@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .errors import RecallError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NEIGHBOUR_SEEDS = 100  # so many of the best candidates bring their neighbours in
 NEIGHBOUR_DISTANCE = 2
+NEAREST = 400  # candidates from the vectors of a large scope; the whitened score then orders them
+MOST_CANDIDATES = 4096
 MMR_POOL = 5  # diversify looks at so many times the limit
 
 
@@ -78,6 +80,9 @@ class Searcher:
         found = self._find(request, query)
         scores = self._fuse(request, found)
         ranked = self._collapse(scores, rank_keys(scores)[: request.candidates])
+        if len(ranked) < request.limit and len(scores) >= request.candidates < MOST_CANDIDATES:
+            # Few records with many chunks took all the places.
+            return self.run(replace(request, candidates=min(4 * request.candidates, MOST_CANDIDATES)))
         if request.fusion == "default":
             ranked = penalise_questions(self._add_context(request, found, ranked))
         return self._present(request, found, sort_ranked(ranked))
@@ -113,7 +118,15 @@ class Searcher:
             raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")
         if request.space is None:
             raise RecallError(f"no memory has a vector in the space {name!r} yet")
-        leg = self._legs.run_vector(request.space, vectors, request.selection, queries[0].language)
+        limit = max(NEAREST, 2 * request.candidates)
+        leg = self._legs.run_vector(
+            request.space,
+            vectors,
+            request.selection,
+            language=queries[0].language,
+            limit=limit,
+            raw=request.fusion == "plain",
+        )
         if request.min_similarity is not None:
             leg.drop_below(request.min_similarity)
         return leg
@@ -121,7 +134,7 @@ class Searcher:
     def _fuse(self, request: Request, found: Findings) -> dict[int, float]:
         vector = found.vector
         if request.fusion == "rrf":
-            legs = [found.keyword[0].coverage, {} if vector is None else vector.nearest(request.candidates)]
+            legs = [found.keyword[0].bm25, {} if vector is None else vector.nearest(request.candidates)]
             return fuse_reciprocal([rank_keys(leg)[: request.candidates] for leg in legs], self._settings.rrf_k)
         if request.fusion == "plain":
             return _fuse_plain(request, found)
@@ -146,7 +159,8 @@ class Searcher:
         for item in self._score_strangers(request, found, strangers):
             items[item.record_key] = item
         sessions = sorted({item.session for item in items.values() if item.session is not None})
-        return spread_context(items, _both_ways(neighbours), self._store.candidates.session_sizes(sessions))
+        sizes = self._store.candidates.session_sizes(sessions, request.selection.now)
+        return spread_context(items, _both_ways(neighbours), sizes)
 
     def _score_strangers(self, request: Request, found: Findings, keys: Sequence[int]) -> list[Ranked]:
         chunk_keys = self._store.candidates.chunks_of(keys)

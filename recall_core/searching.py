@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from .drafting import check_name
 from .engine import Engine
-from .errors import InvalidInputError
+from .errors import InvalidInputError, VectorError
 from .filters import Selection
 from .models import Fusion, Mode
 from .search import Request
@@ -68,9 +68,11 @@ def make_request(
 def _check_vector(vector: Sequence[float], space: Space | None) -> Vectors:
     from .embedding import check_vectors
 
-    if isinstance(vector, str) or not hasattr(vector, "__len__"):
-        raise InvalidInputError(f"vector is a sequence of numbers, not {vector!r}")
-    checked: Vectors = check_vectors([vector], 1, len(vector) if space is None else space.dimensions)[0]
+    try:
+        dimensions = len(vector) if space is None else space.dimensions
+    except TypeError:
+        raise VectorError(f"a vector is a sequence of numbers, not {vector!r}") from None
+    checked: Vectors = check_vectors([vector], 1, dimensions)[0]
     return checked
 
 

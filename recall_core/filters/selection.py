@@ -96,6 +96,8 @@ def selects(selection: Selection, record: Record) -> bool:
 def _check_names(names: str | Iterable[str] | None, argument: str) -> tuple[str, ...] | None:
     if names is None:
         return None
+    if not isinstance(names, str | Iterable):
+        raise InvalidInputError(f"{argument}: give strings, not {names!r}")
     found = (names,) if isinstance(names, str) else tuple(names)
     if not all(isinstance(name, str) for name in found):
         raise InvalidInputError(f"{argument}: give strings, not {names!r}")

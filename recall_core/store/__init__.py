@@ -1,6 +1,6 @@
 """The store: everything that is kept in the file, and the only place that speaks SQL."""
 
-from .protocols import OWN_SPACE, Candidate, ChunkDraft, Draft, PendingChunk, SessionInfo, Space, Stored
+from .protocols import OWN_SPACE, Candidate, ChunkDraft, Draft, PendingChunk, SessionInfo, Space, Stale, Stored
 from .sqlite import SqliteStore, open_store
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "SessionInfo",
     "Space",
     "SqliteStore",
+    "Stale",
     "Stored",
     "open_store",
 ]

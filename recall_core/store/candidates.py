@@ -10,7 +10,8 @@ import apsw
 from ..filters import Selection
 from ..models import Chunk, Record
 from .compile import Clause, compile_selection
-from .connection import Database, select
+from .connection import select
+from .database import Database
 from .protocols import Candidate
 from .rows import COLUMNS, RECORD_COLUMNS, row_record
 
@@ -76,11 +77,12 @@ class CandidateTable:
         with self._database.read() as connection:
             return [key for (key,) in select(connection, sql, (json.dumps(list(record_keys)),))]
 
-    def session_sizes(self, sessions: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """Return the number of records of each (scope, session)."""
-        sql = "SELECT count(*) FROM record WHERE scope = ? AND session = ?"
+    def session_sizes(self, sessions: Sequence[tuple[str, str]], now: int) -> dict[tuple[str, str], int]:
+        """Return the number of records of each (scope, session) that have not expired at `now` (microseconds)."""
+        clause = compile_selection(Selection(now=now))
+        sql = f"SELECT count(*) FROM record WHERE scope = ? AND session = ? AND {clause.sql}"
         with self._database.read() as connection:
-            return {pair: select(connection, sql, pair)[0][0] for pair in sessions}
+            return {pair: select(connection, sql, (*pair, *clause.bindings))[0][0] for pair in sessions}
 
     def hydrate(self, chunk_keys: Sequence[int]) -> dict[int, tuple[Record, Chunk]]:
         """Return the record and the chunk of each of these chunk keys; deleted ones are missing."""

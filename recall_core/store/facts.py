@@ -6,7 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ..models import SpaceStats, Stats
-from .connection import MEMORY_PATH, Database, select, select_one
+from .connection import MEMORY_PATH, select, select_one
+from .database import Database
 from .migrations import SCHEMA_VERSION
 
 SPACES = """

@@ -9,13 +9,14 @@ from ..bm25 import WEIGHTS, Columns, Corpus
 from ..filters import Selection
 from ..text import match_expression
 from .compile import compile_selection
-from .connection import Database, select, select_one
+from .connection import select, select_one
+from .database import Database
 
 SEARCH = """
 SELECT chunk.key, chunk.latin, chunk.grams, chunk.words, chunk.labels
 FROM chunk_fts JOIN chunk ON chunk.key = chunk_fts.rowid JOIN record ON record.key = chunk.record_key
 WHERE chunk_fts MATCH ? AND {selection}
-ORDER BY bm25(chunk_fts, {weights}), chunk.key LIMIT ?
+ORDER BY bm25(chunk_fts, {weights}), record.created_at DESC, chunk.key DESC LIMIT ?
 """
 COUNT = "SELECT doc FROM temp.term WHERE term = ?"
 # FTS5 keeps its totals in row 1 of its data table, as varints: rows, then the tokens of each column.

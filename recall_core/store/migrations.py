@@ -25,19 +25,21 @@ SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def check_file(connection: apsw.Connection, path: str) -> int:
-    """Return the file's schema version, 0 if it is empty.
+    """Return the file's schema version, 0 if it is empty. Writes nothing.
 
     Raises NotADatabaseError for another program's database and SchemaTooNewError for one from a newer version.
     """
-    application_id = connection.pragma("application_id")
-    version = connection.pragma("user_version")
+    with connection:  # one snapshot: another process may be creating the file
+        application_id = connection.pragma("application_id")
+        version = connection.pragma("user_version")
+        holds_tables = bool(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall())
     if application_id != APPLICATION_ID:
-        if application_id or version or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        if application_id or version or holds_tables:
             raise NotADatabaseError(
                 f"{path} is a SQLite database of another program; give a path of its own to the memory"
             )
         return 0
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
         raise SchemaTooNewError(
             f"{path} has schema version {version}, this recall_core knows up to {SCHEMA_VERSION}; "
             "upgrade it: pip install --upgrade dualrecall"
@@ -48,13 +50,14 @@ def check_file(connection: apsw.Connection, path: str) -> int:
 def migrate(connection: apsw.Connection, path: str) -> None:
     """Bring the file to the current schema; does nothing, and writes nothing, if it is there already."""
     while (version := check_file(connection, path)) < SCHEMA_VERSION:
-        connection.execute("BEGIN IMMEDIATE")
         try:
+            connection.execute("BEGIN IMMEDIATE")
             # Another process may have been faster while this one waited for the lock.
             if check_file(connection, path) == version:
                 MIGRATIONS[version].apply(connection)
                 connection.execute(f"PRAGMA user_version = {version + 1}; PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # a full disk may have rolled it back already
+                connection.execute("ROLLBACK")
             raise

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import apsw
 
 from ..filters import Selection
 from .compile import Clause, compile_selection
-from .connection import Database, select, select_one
+from .connection import select, select_one
+from .database import Database
 from .protocols import Nearest, Space, VectorIndex
 from .vectors import stack_vectors
 
@@ -29,8 +31,15 @@ JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? WHE
 """
 
 
+# The vec0 table has an older vector of such a chunk, or none.
+UNSEEN = """
+EXISTS (SELECT 1 FROM vector_change WHERE vector_change.space_id = embedding.space_id
+  AND vector_change.chunk_key = chunk.key)
+"""
+
+
 class ExactIndex:
-    """Compares the query with every selected vector. Exact, needs no index, and is slow only in large selections."""
+    """Compares the query with every selected vector. Needs no index, and is slow only in large selections."""
 
     name = "exact"
 
@@ -38,9 +47,7 @@ class ExactIndex:
         self._database = database
 
     def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
-        """Return all selected chunks if they are few, else the `limit` whose dot product with `query` is largest."""
-        import numpy as np
-
+        """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
         clause = compile_selection(selection)
         with self._database.read() as connection:
             rows = select(
@@ -51,8 +58,8 @@ class ExactIndex:
         keys, vectors = stack_vectors(rows, space.dimensions)
         if len(keys) <= max(limit, EXACT_UP_TO):
             return Nearest(keys, vectors, len(keys))
-        order = np.argsort(-(vectors @ query), kind="stable")[:limit]
-        return Nearest([keys[i] for i in order], vectors[order], len(keys))
+        order = sort_by_cosine(keys, vectors, query)[:limit]
+        return Nearest([keys[place] for place in order], vectors[order], len(keys))
 
     def refresh(self, space: Space) -> None:
         """Do nothing: the blobs are the index."""
@@ -74,32 +81,33 @@ class Vec0Index:
         self._exact_up_to = exact_up_to
 
     def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
-        """Return all selected chunks if they are few, else the `limit` whose dot product with `query` is largest."""
+        """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
         clause = compile_selection(selection)
         with self._database.read() as connection:
-            if not has_table(connection, space) or self._is_small(connection, space, clause):
+            compared = count_selected(connection, space, clause) if has_table(connection, space) else 0
+            if compared <= max(limit, self._exact_up_to):
                 return self._exact.nearest(space, query, selection, limit)
             rows = scan(connection, space, query, clause, min(limit, VEC0_LIMIT))
-            compared = count_rows(connection, space)
-        return Nearest(*stack_vectors(rows, space.dimensions), compared)
+            rows += load_unseen(connection, space, clause)
+        keys, vectors = stack_vectors(rows, space.dimensions)
+        order = sort_by_cosine(keys, vectors, query)[:limit]
+        return Nearest([keys[place] for place in order], vectors[order], compared)
 
     def refresh(self, space: Space) -> None:
         """Take up the vectors that were stored or deleted since; builds the table once the space is large."""
-        while self._refresh_batch(space) == REFRESH_BATCH:
+        while self._is_behind(space) and self._refresh_batch(space) == REFRESH_BATCH:
             pass
+
+    def _is_behind(self, space: Space) -> bool:
+        with self._database.read() as connection:
+            changes = count_changes(connection, space)
+            return changes >= self._index_from or (changes > 0 and has_table(connection, space))
 
     def _refresh_batch(self, space: Space) -> int:
         with self._database.write() as connection:
             if not has_table(connection, space):
-                if count_changes(connection, space) < self._index_from:
-                    return 0
                 create_table(connection, space)
             return apply_changes(connection, space, REFRESH_BATCH)
-
-    def _is_small(self, connection: apsw.Connection, space: Space, clause: Clause) -> bool:
-        sql = f"SELECT count(*) FROM (SELECT 1 {SELECTED.format(selection=clause.sql)} LIMIT ?)"
-        ((count,),) = select(connection, sql, (space.id, *clause.bindings, self._exact_up_to + 1))
-        return bool(count <= self._exact_up_to)
 
 
 def open_index(database: Database) -> VectorIndex:
@@ -132,9 +140,10 @@ def count_changes(connection: apsw.Connection, space: Space) -> int:
     return int(select(connection, sql, (space.id,))[0][0])
 
 
-def count_rows(connection: apsw.Connection, space: Space) -> int:
-    """Return how many vectors a space has."""
-    return int(select(connection, "SELECT count(*) FROM embedding WHERE space_id = ?", (space.id,))[0][0])
+def count_selected(connection: apsw.Connection, space: Space, clause: Clause) -> int:
+    """Return how many vectors of a space are selected."""
+    sql = f"SELECT count(*) {SELECTED.format(selection=clause.sql)}"
+    return int(select(connection, sql, (space.id, *clause.bindings))[0][0])
 
 
 def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
@@ -166,19 +175,32 @@ def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
 def scan(
     connection: apsw.Connection, space: Space, query: Vectors, clause: Clause, limit: int
 ) -> list[tuple[int, bytes]]:
-    """Return (chunk key, blob) of the nearest vectors. The selection is applied before the nearest are taken."""
+    """Return (chunk key, blob) of the vectors nearest to the query, among the selected ones that the table knows.
+
+    The selection is applied before the nearest are taken.
+    """
     unit = normalise_rows(query.reshape(1, -1))
     sql = f"""
     WITH near AS MATERIALIZED (
-      SELECT chunk_key, distance FROM {table_name(space)} WHERE vector MATCH ? AND k = ?
-      AND chunk_key IN (SELECT chunk.key {SELECTED.format(selection=clause.sql)})
+      SELECT chunk_key FROM {table_name(space)} WHERE vector MATCH ? AND k = ?
+      AND chunk_key IN (SELECT chunk.key {SELECTED.format(selection=clause.sql)} AND NOT {UNSEEN})
     )
     SELECT near.chunk_key, embedding.vector FROM near
     JOIN embedding ON embedding.chunk_key = near.chunk_key AND embedding.space_id = ?
-    ORDER BY near.distance, near.chunk_key
     """
-    bindings = (unit.tobytes(), limit, space.id, *clause.bindings, space.id)
-    return select(connection, sql, bindings)
+    return select(connection, sql, (unit.tobytes(), limit, space.id, *clause.bindings, space.id))
+
+
+def load_unseen(connection: apsw.Connection, space: Space, clause: Clause) -> list[tuple[int, bytes]]:
+    """Return (chunk key, blob) of the selected vectors that the table has not seen yet; mostly there are none."""
+    sql = f"SELECT chunk.key, embedding.vector {SELECTED.format(selection=clause.sql)} AND {UNSEEN}"
+    return select(connection, sql, (space.id, *clause.bindings))
+
+
+def sort_by_cosine(keys: Sequence[int], vectors: Vectors, query: Vectors) -> list[int]:
+    """Return the places of keys in the order of their vectors' cosines with the query; of equal ones by key."""
+    cosines = (normalise_rows(vectors) @ query).tolist()
+    return sorted(range(len(keys)), key=lambda place: (-cosines[place], keys[place]))
 
 
 def normalise_rows(vectors: Vectors) -> Vectors:

@@ -50,6 +50,14 @@ class Stored:
     chunk_keys: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A record whose chunks are missing or out of date, since another program wrote it, and its key in the file."""
+
+    key: int
+    record: Record
+
+
 OWN_SPACE = "memory"  # the space of the memory's own embedder; hosts name theirs otherwise
 
 
@@ -117,7 +125,7 @@ class VectorIndex(Protocol):
         ...
 
     def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
-        """Return all selected chunks if they are few, else the `limit` whose dot product with `query` is largest."""
+        """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
         ...
 
     def refresh(self, space: Space) -> None:

@@ -6,25 +6,37 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import apsw
 
 from ..errors import RecordExistsError, RecordNotFoundError
 from ..filters import Selection
 from ..models import Record
+from ..text import clean_text
 from ..times import to_micros
 from .compile import compile_selection
-from .connection import Database, select, select_one
-from .protocols import ChunkDraft, Draft, Stored
-from .rows import COLUMNS, RECORD_COLUMNS, record_values, row_record, text_hash
+from .connection import select, select_one
+from .database import Database
+from .protocols import ChunkDraft, Draft, Stale, Stored
+from .rows import COLUMNS, RECORD_COLUMNS, TEXT_COLUMNS, hash_bytes, record_values, row_record, text_hash
 
 INSERT_RECORD = f"""
 INSERT INTO record({", ".join(COLUMNS)}, text_hash, indexed)
 VALUES ({", ".join("?" for _ in COLUMNS)}, ?, 1) RETURNING key
 """
+# `indexed` moves on, or the change would be taken for another program's; where it is 0 it stays so.
 UPDATE_RECORD = f"""
-UPDATE record SET {", ".join(f"{name} = ?" for name in COLUMNS)}, text_hash = ? WHERE id = ? RETURNING key
+UPDATE record SET {", ".join(f"{name} = ?" for name in COLUMNS)}, indexed = indexed + (indexed > 0)
+WHERE key = ?
 """
+MARK_INDEXED = "UPDATE record SET text_hash = ?, indexed = indexed + 1 WHERE key = ?"
+# What another program wrote may be no UTF-8, so it is read as bytes.
+STALE = f"""
+SELECT key, {", ".join(f"CAST({name} AS BLOB)" if name in TEXT_COLUMNS else name for name in COLUMNS)}
+FROM record WHERE indexed = 0 AND {{which}} ORDER BY key LIMIT ?
+"""
+UPDATE_TEXTS = f"UPDATE record SET {', '.join(f'{name} = ?' for name in TEXT_COLUMNS)} WHERE key = ?"
 INSERT_CHUNK = """
 INSERT INTO chunk(record_key, place, start, stop, tokens, hash, latin, grams, words, labels)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key
@@ -33,16 +45,19 @@ UPDATE_CHUNK = """
 UPDATE chunk SET place = ?, start = ?, stop = ?, tokens = ?, hash = ?, latin = ?, grams = ?, words = ?, labels = ?
 WHERE key = ?
 """
-CHUNK_TEXTS = """
-SELECT chunk.key, chunk.hash, substr(record.text, chunk.start + 1, chunk.stop - chunk.start)
-FROM record JOIN chunk ON chunk.record_key = record.key WHERE record.id = ? ORDER BY chunk.place
+CHUNKS = """
+SELECT chunk.key, chunk.hash, chunk.start, chunk.stop, CAST(record.text AS BLOB), record.text_hash
+FROM record JOIN chunk ON chunk.record_key = record.key WHERE record.key = ? ORDER BY chunk.place
 """
 # The chunks of such vectors wait for one of ours again.
 FORGET_GIVEN = """
 DELETE FROM embedding WHERE given AND chunk_key IN
   (SELECT chunk.key FROM chunk JOIN record ON record.key = chunk.record_key WHERE record.id = ?)
 """
-MARK_INDEXED = "UPDATE record SET indexed = 1 WHERE key = ?"
+# The chunk says something else now: it waits for a vector as if it were new.
+REQUEUE = """
+INSERT INTO pending(chunk_key) VALUES (?) ON CONFLICT DO UPDATE SET attempts = 0, next_at = 0, error = NULL
+"""
 SAME_TEXT = f"""
 SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND text_hash = ? AND text = ?
 AND (expires_at IS NULL OR expires_at > ?) ORDER BY key DESC LIMIT 1
@@ -51,6 +66,12 @@ SAME_TURN = f"""
 SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND session = ? AND place = ? AND role IS ?
 AND (expires_at IS NULL OR expires_at > ?) ORDER BY key LIMIT 1
 """
+
+
+class _OldChunk(NamedTuple):
+    key: int
+    hash: bytes
+    text: str | None
 
 
 class RecordTable:
@@ -105,11 +126,26 @@ class RecordTable:
         with self._database.write() as connection:
             return len(select(connection, sql, (json.dumps(ids), *clause.bindings)))
 
-    def stale(self, limit: int) -> list[Record]:
-        """Return records that another program added or changed, so that their chunks are missing or out of date."""
-        sql = f"SELECT {RECORD_COLUMNS} FROM record WHERE indexed = 0 ORDER BY key LIMIT ?"
+    def stale(self, limit: int, after: int = 0) -> list[Stale]:
+        """Return records from behind the key `after` that another program added or changed."""
         with self._database.read() as connection:
-            return [row_record(row) for row in select(connection, sql, (limit,))]
+            return [stale for stale, _ in _read_stale(connection, "key > ?", after, limit)]
+
+    def reindex(self, stale: Stale, chunks: Sequence[ChunkDraft]) -> bool:
+        """Write the chunks of a stale record, and its text as it can be read; tell whether that was done.
+
+        It is not if the record was changed once more, or deleted, since `stale` was read.
+        """
+        with self._database.write() as connection:
+            found = _read_stale(connection, "key = ?", stale.key, 1)
+            if not found or found[0][0] != stale:
+                return False
+            try:
+                connection.execute(UPDATE_TEXTS, (*found[0][1], stale.key))
+            except apsw.ConstraintError:  # the id, made readable, is another record's
+                return False
+            _replace_chunks(connection, stale.key, stale.record.text, chunks, _old_chunks(connection, stale.key))
+            return True
 
     def chunk_keys(self, record_id: str) -> list[int]:
         """Return the keys of a record's chunks, in order."""
@@ -165,20 +201,33 @@ def _replace(connection: apsw.Connection, draft: Draft, existing: Record) -> Sto
 
 
 def _update(connection: apsw.Connection, record: Record, chunks: Sequence[ChunkDraft] | None) -> Stored:
-    slices = {} if chunks is None else _chunk_texts(connection, record.id)
-    values = (*record_values(record), text_hash(record.text), record.id)
-    row = select(connection, UPDATE_RECORD, values)
-    if not row:
+    row = select_one(connection, "SELECT key FROM record WHERE id = ?", (record.id,))
+    if row is None:
         raise RecordNotFoundError(f"no record with the id {record.id!r} is stored; it may have been deleted meanwhile")
-    record_key = row[0][0]
-    keys = () if chunks is None else _replace_chunks(connection, record_key, record.text, chunks, slices)
-    connection.execute(MARK_INDEXED, (record_key,))
-    return Stored(record, keys)
+    old = [] if chunks is None else _old_chunks(connection, row[0])
+    connection.execute(UPDATE_RECORD, (*record_values(record), row[0]))
+    return Stored(record, () if chunks is None else _replace_chunks(connection, row[0], record.text, chunks, old))
 
 
-def _chunk_texts(connection: apsw.Connection, record_id: str) -> dict[int, tuple[bytes, str]]:
-    """Return the hash and the text of each chunk of a record, the last chunk first."""
-    return {key: (hash_, text) for key, hash_, text in select(connection, CHUNK_TEXTS, (record_id,))}
+def _read_stale(connection: apsw.Connection, which: str, key: int, limit: int) -> list[tuple[Stale, list[Any]]]:
+    """Return stale records, and the values of TEXT_COLUMNS, both with their text made storable."""
+    found = []
+    for record_key, *values in select(connection, STALE.format(which=which), (key, limit)):
+        values = [
+            clean_text(value.decode("utf-8", "replace")) if isinstance(value, bytes) else value for value in values
+        ]
+        texts = [value for name, value in zip(COLUMNS, values, strict=True) if name in TEXT_COLUMNS]
+        found.append((Stale(record_key, row_record(values)), texts))
+    return found
+
+
+def _old_chunks(connection: apsw.Connection, record_key: int) -> list[_OldChunk]:
+    """Return the chunks of a record. What they say is not known if another program has changed the text since."""
+    found = []
+    for key, hash_, start, stop, text, known_hash in select(connection, CHUNKS, (record_key,)):
+        unchanged = hash_bytes(text) == known_hash
+        found.append(_OldChunk(key, hash_, text.decode("utf-8")[start:stop] if unchanged else None))
+    return found
 
 
 def _replace_chunks(
@@ -186,27 +235,28 @@ def _replace_chunks(
     record_key: int,
     text: str,
     chunks: Sequence[ChunkDraft],
-    old: dict[int, tuple[bytes, str]],
+    old: Sequence[_OldChunk],
 ) -> tuple[int, ...]:
     """Write a record's chunks anew. A chunk that says the same keeps its row and with it its vectors; one with the same
     text by another speaker keeps those that callers brought.
     """
+    left = list(old)
     keys = []
     for place, chunk in enumerate(chunks):
-        key = next((key for key, (hash_, _) in old.items() if hash_ == chunk.hash), None)
-        if key is None:
-            key = next((key for key, (_, slice_) in old.items() if slice_ == text[chunk.start : chunk.end]), None)
-            if key is not None:
-                connection.execute("DELETE FROM embedding WHERE chunk_key = ? AND NOT given", (key,))
-                connection.execute("INSERT INTO pending(chunk_key) VALUES (?) ON CONFLICT DO NOTHING", (key,))
-        if key is None:
-            key = _insert_chunk(connection, record_key, place, chunk)
-        else:
-            del old[key]
-            terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
-            connection.execute(UPDATE_CHUNK, (place, chunk.start, chunk.end, chunk.tokens, chunk.hash, *terms, key))
-        keys.append(key)
-    connection.executemany("DELETE FROM chunk WHERE key = ?", [(key,) for key in old])
+        same = next((known for known in left if known.hash == chunk.hash), None)
+        kept = same or next((known for known in left if known.text == text[chunk.start : chunk.end]), None)
+        if kept is None:
+            keys.append(_insert_chunk(connection, record_key, place, chunk))
+            continue
+        if same is None:
+            connection.execute("DELETE FROM embedding WHERE chunk_key = ? AND NOT given", (kept.key,))
+            connection.execute(REQUEUE, (kept.key,))
+        left.remove(kept)
+        terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
+        connection.execute(UPDATE_CHUNK, (place, chunk.start, chunk.end, chunk.tokens, chunk.hash, *terms, kept.key))
+        keys.append(kept.key)
+    connection.executemany("DELETE FROM chunk WHERE key = ?", [(known.key,) for known in left])
+    connection.execute(MARK_INDEXED, (text_hash(text), record_key))
     return tuple(keys)
 
 

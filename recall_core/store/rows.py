@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from ..models import Json, Record
+from ..text import clean_json
 from ..times import from_micros, to_micros
+
+logger = logging.getLogger("recall_core")
 
 COLUMNS = (
     "id",
@@ -28,13 +33,21 @@ COLUMNS = (
     "accessed_at",
     "expires_at",
 )
+TEXT_COLUMNS = ("id", "scope", "session", "role", "kind", "text", "payload", "metadata", "tags", "source")
 RECORD_COLUMNS = ", ".join(f"record.{name}" for name in COLUMNS)
 HASH_BYTES = 16
+
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # we write none, but other programs may
 
 
 def text_hash(text: str) -> bytes:
     """Return what the file stores to find equal texts: BLAKE2b of the UTF-8 text, 16 bytes."""
-    return hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest()
+    return hash_bytes(text.encode("utf-8"))
+
+
+def hash_bytes(text: bytes) -> bytes:
+    """Return `text_hash` of a text in UTF-8."""
+    return hashlib.blake2b(text, digest_size=HASH_BYTES).digest()
 
 
 def record_values(record: Record) -> tuple[Any, ...]:
@@ -71,9 +84,9 @@ def row_record(row: Sequence[Any]) -> Record:
         role=role,
         kind=kind,
         text=text,
-        payload=None if payload is None else json.loads(payload),
-        metadata=json.loads(metadata),
-        tags=tuple(json.loads(tags)),
+        payload=None if payload is None else _load(payload, None),
+        metadata=_load(metadata, {}),
+        tags=tuple(_load(tags, [])),
         source=source,
         importance=importance,
         created_at=from_micros(created_at),
@@ -81,6 +94,16 @@ def row_record(row: Sequence[Any]) -> Record:
         accessed_at=None if accessed_at is None else from_micros(accessed_at),
         expires_at=None if expires_at is None else from_micros(expires_at),
     )
+
+
+def _load(text: str, default: Json) -> Json:
+    """Read JSON. What only SQLite can read, such as 2,000 nested lists that another program stored, is `default`."""
+    try:
+        value = json.loads(text)
+        return clean_json(value) if _ESCAPED_SURROGATE.search(text) else value
+    except (ValueError, RecursionError) as error:
+        logger.warning("JSON of another program can't be read (%s) and is left out", error)
+        return default
 
 
 def _dump(value: Json) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..filters import Selection
 from ..models import Record
 from .compile import SQLValue, compile_selection
-from .connection import Database, select, select_one
+from .connection import select, select_one
+from .database import Database
 from .protocols import SessionInfo
 from .rows import RECORD_COLUMNS, row_record
 

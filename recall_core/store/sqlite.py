@@ -1,14 +1,14 @@
-"""A memory file as one store: its tables, opened once per file and process."""
+"""A memory file as one store: its tables, and how a path is opened."""
 
 from __future__ import annotations
 
-import threading
+import os
 from pathlib import Path
-from typing import Literal
 
 from ..errors import InvalidInputError
 from .candidates import CandidateTable
-from .connection import MEMORY_PATH, Database
+from .connection import MEMORY_PATH, Durability
+from .database import Database, open_database
 from .facts import FactTable
 from .keyword import KeywordTable
 from .nearest import open_index
@@ -18,7 +18,7 @@ from .vectors import VectorTable
 
 
 class SqliteStore:
-    """The parts of a store over one database. Shared by all who open the same file in this process."""
+    """The parts of a store over one database."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -29,7 +29,6 @@ class SqliteStore:
         self.sessions = SessionTable(database)
         self.facts = FactTable(database)
         self.index = open_index(database)
-        self._users = 0
 
     @property
     def path(self) -> str:
@@ -38,44 +37,25 @@ class SqliteStore:
 
     def close(self) -> None:
         """Give the store back; the last one who does closes the file."""
-        with _lock:
-            self._users -= 1
-            if self._users == 0:
-                _open_stores.pop(_key(self.path), None)
-                self.database.close()
+        self.database.close()
 
 
-_lock = threading.Lock()
-_open_stores: dict[str, SqliteStore] = {}
-
-
-def open_store(
-    path: str | Path, *, durability: Literal["normal", "full"] = "normal", busy_timeout: float = 30.0
-) -> SqliteStore:
+def open_store(path: str | Path, *, durability: Durability = "normal", busy_timeout: float = 30.0) -> SqliteStore:
     """Return the store of a file, made if missing. Who opens it again in this process shares it, as first opened.
 
-    Raises NotADatabaseError, SchemaTooNewError, StoreUnavailableError and StoreBusyError.
+    Raises InvalidInputError, NotADatabaseError, SchemaTooNewError, StoreUnavailableError and StoreBusyError.
     """
-    if not isinstance(path, str | Path) or not is_path(str(path)):
+    return SqliteStore(open_database(find_path(path), durability, busy_timeout))
+
+
+def find_path(path: str | Path) -> str:
+    """Return the absolute path that a caller means; `~` is a home folder. Raises InvalidInputError if it can't be one."""
+    if not isinstance(path, str | Path) or str(path) == "" or "\0" in str(path):
         raise InvalidInputError(f"{path!r} is no path of a file; give one such as 'agent.db', or ':memory:'")
-    name = str(path) if str(path) == MEMORY_PATH else str(Path(path).expanduser().absolute())
-    with _lock:
-        store = None if name == MEMORY_PATH else _open_stores.get(_key(name))
-        if store is None or not store.database.usable:
-            store = SqliteStore(Database(name, durability=durability, busy_timeout=busy_timeout))
-            if name != MEMORY_PATH:
-                _open_stores[_key(name)] = store
-        store._users += 1
-        return store
-
-
-def is_path(path: str) -> bool:
-    """Tell whether SQLite can be given this path: it takes UTF-8 without NUL."""
+    if str(path) == MEMORY_PATH:
+        return MEMORY_PATH
     try:
-        return path != "" and b"\0" not in path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-
-
-def _key(path: str) -> str:
-    return str(Path(path).resolve())
+        os.fspath(path).encode("utf-8")
+        return str(Path(path).expanduser().absolute())
+    except (UnicodeEncodeError, RuntimeError) as error:  # RuntimeError: there is no such home folder
+        raise InvalidInputError(f"{str(path)!r} can't be opened: {error}; give another path") from error

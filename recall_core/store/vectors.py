@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ..errors import EmbedderMismatchError
 from ..filters import Selection
 from .compile import SQLValue, compile_scope, compile_selection
-from .connection import Database, select, select_one
+from .connection import select, select_one
+from .database import Database
 from .protocols import PendingChunk, Space
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ SPACE_COLUMNS = "id, name, model, dimensions"
 KNOWN = """
 SELECT chunk.hash, embedding.vector FROM chunk
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? AND NOT embedding.given
-WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) GROUP BY chunk.hash
+WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) AND length(embedding.vector) = ? GROUP BY chunk.hash
 """
 PENDING = """
 SELECT pending.chunk_key, chunk.hash, record.role, substr(record.text, chunk.start + 1, chunk.stop - chunk.start)
 FROM pending JOIN chunk ON chunk.key = pending.chunk_key JOIN record ON record.key = chunk.record_key
-WHERE pending.next_at <= ? AND record.indexed = 1
+WHERE pending.next_at <= ? AND record.indexed > 0
 """
 # Keys are scattered before they are divided (Knuth's multiplicative hash), since every second turn of a conversation
 # is by the same speaker.
@@ -39,8 +40,14 @@ INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FR
 ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector, given = excluded.given
 WHERE excluded.given OR NOT given
 """
+# Only while the chunk still says what was embedded.
+SETTLE = """
+INSERT INTO embedding(chunk_key, space_id, vector) SELECT key, ?, ? FROM chunk WHERE key = ? AND hash = ?
+ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector WHERE NOT given
+"""
+SETTLED = "DELETE FROM pending WHERE chunk_key = ? AND EXISTS (SELECT 1 FROM chunk WHERE key = chunk_key AND hash = ?)"
 FAIL = """
-UPDATE pending SET attempts = attempts + 1, error = ?, next_at = ?
+UPDATE pending SET attempts = attempts + 1, error = ?, next_at = ? + ? * (1 << min(attempts, 6))
 WHERE chunk_key IN (SELECT value FROM json_each(?))
 """
 
@@ -77,14 +84,17 @@ class VectorTable:
         return space
 
     def pending(self, limit: int, now: int, keys: Sequence[int] | None = None) -> list[PendingChunk]:
-        """Return chunks that wait for a vector in the memory's own space and may be tried at `now` (microseconds)."""
+        """Return chunks that wait for a vector in the memory's own space and may be tried at `now` (microseconds).
+
+        Those that have failed least often come first, so that none keeps the others waiting.
+        """
         sql = PENDING
         bindings: list[SQLValue] = [now]
         if keys is not None:
             sql += " AND pending.chunk_key IN (SELECT value FROM json_each(?))"
             bindings.append(json.dumps(list(keys)))
         with self._database.read() as connection:
-            rows = select(connection, sql + " ORDER BY pending.chunk_key LIMIT ?", (*bindings, limit))
+            rows = select(connection, sql + " ORDER BY pending.attempts, pending.chunk_key LIMIT ?", (*bindings, limit))
         return [PendingChunk(*row) for row in rows]
 
     def count_pending(self) -> int:
@@ -96,7 +106,7 @@ class VectorTable:
         """Return the stored vectors of these texts, so that no text is embedded twice in a file."""
         wanted = json.dumps([hash_.hex() for hash_ in hashes])
         with self._database.read() as connection:
-            return dict(select(connection, KNOWN, (space.id, wanted)))
+            return dict(select(connection, KNOWN, (space.id, wanted, 4 * space.dimensions)))
 
     def save(self, space: Space, vectors: Mapping[int, bytes], *, settles: bool, given: bool = False) -> None:
         """Store vectors (little-endian float32) by chunk key; `settles` says that the chunks wait for none any more.
@@ -109,10 +119,30 @@ class VectorTable:
             if settles:
                 connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
 
-    def fail(self, keys: Sequence[int], error: str, next_at: int) -> None:
-        """Note that these chunks could not be embedded and when (microseconds) to try again."""
+    def settle(self, space: Space, chunks: Sequence[PendingChunk], vectors: Mapping[bytes, bytes]) -> None:
+        """Store our own vectors, by text hash, of chunks that waited for them.
+
+        Chunks that were deleted, or say something else meanwhile, are passed over; the latter go on waiting.
+        """
         with self._database.write() as connection:
-            connection.execute(FAIL, (error, next_at, json.dumps(list(keys))))
+            connection.executemany(SETTLE, [(space.id, vectors[chunk.hash], chunk.key, chunk.hash) for chunk in chunks])
+            connection.executemany(SETTLED, [(chunk.key, chunk.hash) for chunk in chunks])
+
+    def fail(self, keys: Sequence[int], error: str, now: int, delay: int) -> None:
+        """Note that these chunks could not be embedded, and are to be tried again `delay` microseconds after `now`.
+
+        With each further failure the delay doubles, six times at most.
+        """
+        with self._database.write() as connection:
+            connection.execute(FAIL, (error, now, delay, json.dumps(list(keys))))
+
+    def retry(self) -> None:
+        """Let chunks that could not be embedded be tried again at once."""
+        with self._database.read() as connection:
+            if select_one(connection, "SELECT 1 FROM pending WHERE next_at > 0") is None:
+                return
+        with self._database.write() as connection:
+            connection.execute("UPDATE pending SET next_at = 0 WHERE next_at > 0")
 
     def count_records(self, selection: Selection) -> int:
         """Return how many records lie in a selection's scope, whatever else it asks for. Reads an index only."""
@@ -140,13 +170,21 @@ class VectorTable:
 
 
 def stack_vectors(rows: Sequence[tuple[int, bytes]], dimensions: int) -> tuple[list[int], Vectors]:
-    """Return the keys of rows of (key, blob) and their vectors, shape (n, dimensions)."""
+    """Return the keys of rows of (key, blob) and their vectors, shape (n, dimensions).
+
+    Another program may have stored anything: what is no vector of a finite length above 0 is left out.
+    """
     import numpy as np
 
-    whole = [(key, blob) for key, blob in rows if len(blob) == 4 * dimensions]  # another program may store anything
-    joined = b"".join(blob for _, blob in whole)
-    vectors = np.frombuffer(joined, dtype="<f4").reshape(len(whole), dimensions)
-    return [key for key, _ in whole], vectors
+    whole = [(key, blob) for key, blob in rows if isinstance(blob, bytes) and len(blob) == 4 * dimensions]
+    keys = [key for key, _ in whole]
+    vectors = np.frombuffer(b"".join(blob for _, blob in whole), dtype="<f4").reshape(len(whole), dimensions)
+    with np.errstate(all="ignore"):
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+    usable = np.isfinite(squares) & (squares > 0)
+    if usable.all():
+        return keys, vectors
+    return [key for key, use in zip(keys, usable, strict=True) if use], vectors[usable]
 
 
 def describe_mismatch(path: str, name: str, space: Space | None, model: str, dimensions: int) -> str:

@@ -1,0 +1,246 @@
+"""An open memory file: who has it open, who reads and who writes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+import apsw
+
+from ..errors import ClosedError, StoreUnavailableError
+from .connection import MEMORY_PATH, Durability, connect, create_private, load_vec0
+from .faults import translate_errors
+from .filesystem import network_type
+from .migrations import migrate
+from .schema import TERM_TABLE
+
+logger = logging.getLogger("recall_core")
+
+
+class Connections:
+    """This process's connections to one memory file, shared by all who have it open: one writes, one reads beside it.
+
+    Both may be used from any thread. A thread inside `write()` reads what it has written; other threads go on reading
+    the last committed state.
+    """
+
+    def __init__(self, path: str, durability: Durability, busy_timeout: float) -> None:
+        self.path = path
+        self.users = 0
+        self.embedding_lock = threading.RLock()  # held while texts are embedded, so that none is embedded twice
+        self._pid = os.getpid()
+        self._write_lock = threading.RLock()
+        self._read_lock = threading.RLock()
+        self._writing_thread: int | None = None
+        if path != MEMORY_PATH and (kind := network_type(path)):
+            logger.warning("%s lies on a network file system (%s); SQLite's log needs a local disk", path, kind)
+        with translate_errors(path), contextlib.ExitStack() as opened:
+            self._writer = connect(path, durability, busy_timeout)
+            opened.callback(self._writer.close)
+            migrate(self._writer, path)
+            self._reader = self._writer if path == MEMORY_PATH else connect(path, durability, busy_timeout)
+            opened.callback(self._reader.close)
+            loaded = [load_vec0(connection) for connection in self._both()]
+            self.has_vec0 = all(loaded)
+            for connection in self._both():
+                connection.execute(TERM_TABLE)
+            if path != MEMORY_PATH:
+                self._reader.pragma("query_only", True)
+            self.place = find_place(path)
+            opened.pop_all()
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """Give a connection for reading."""
+        self.check_process()
+        if self._writing_thread == threading.get_ident():
+            yield self._writer
+            return
+        lock = self._write_lock if self._reader is self._writer else self._read_lock
+        with lock, translate_errors(self.path):
+            yield self._reader
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[apsw.Connection]:
+        """Give a connection inside a transaction: committed at the end, rolled back on an exception. May be nested."""
+        self.check_process()
+        with self._write_lock:
+            if self._writing_thread is not None:
+                with self._writer:  # a savepoint: an inner transaction that fails leaves nothing in the outer one
+                    yield self._writer
+                return
+            self._check_place()
+            with translate_errors(self.path):
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                    self._writing_thread = threading.get_ident()
+                    yield self._writer
+                    self._writer.execute("COMMIT")
+                except BaseException:
+                    if self._writer.in_transaction:  # a full disk may have rolled it back already
+                        self._writer.execute("ROLLBACK")
+                    raise
+                finally:
+                    self._writing_thread = None
+
+    def check_process(self) -> None:
+        """Raise ClosedError in a process that was forked from the one that opened the file."""
+        if self._pid != os.getpid():
+            raise ClosedError(
+                f"the memory {self.path} was opened before this process was forked; "
+                f"open it again with Memory.open({self.path!r})"
+            )
+
+    def close(self) -> None:
+        """Close the file. What reads or writes in other threads is let finish first."""
+        with self._write_lock, self._read_lock:
+            for connection in self._both():
+                connection.close()
+
+    def pause(self) -> None:
+        """Let what reads and writes finish, and nothing begin."""
+        self._write_lock.acquire()
+        self._read_lock.acquire()
+
+    def resume(self) -> None:
+        """Undo `pause`."""
+        self._read_lock.release()
+        self._write_lock.release()
+
+    def abandon(self) -> None:
+        """In a forked child, drop the connections and leave the file to the parent.
+
+        SQLite counts the open connections of a process. Were the inherited ones left open, one that the child opens
+        would take no locks of its own, and the parent would delete the log under it.
+        """
+        if self._writing_thread is not None:  # closing would roll back what the parent is about to commit
+            return
+        for connection in self._both():
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.close()
+
+    def _both(self) -> list[apsw.Connection]:
+        return [self._writer] if self._reader is self._writer else [self._reader, self._writer]
+
+    def _check_place(self) -> None:
+        if self.path != MEMORY_PATH and find_place(self.path) != self.place:
+            raise StoreUnavailableError(
+                f"{self.path} was moved, deleted or replaced while it was open; nothing is stored there any more, "
+                "open it again"
+            )
+
+
+class Database:
+    """A memory file as one opener has it. Raises ClosedError once it is closed, whoever else has the file open."""
+
+    def __init__(self, connections: Connections, path: str) -> None:
+        self.path = path
+        self.has_vec0 = connections.has_vec0
+        self.embedding_lock = connections.embedding_lock
+        self._connections = connections
+        self._closed = False
+
+    def read(self) -> AbstractContextManager[apsw.Connection]:
+        """Give a connection for reading."""
+        self.check_open()
+        return self._connections.read()
+
+    def write(self) -> AbstractContextManager[apsw.Connection]:
+        """Give a connection inside a transaction: committed at the end, rolled back on an exception. May be nested."""
+        self.check_open()
+        return self._connections.write()
+
+    def version(self) -> tuple[int, int]:
+        """Return a value that differs whenever the file's content may have changed, by whomever."""
+        with self.read() as connection:
+            return int(connection.pragma("data_version")), connection.total_changes()
+
+    def check_open(self) -> None:
+        """Raise ClosedError if this is closed, or belongs to the process that this one was forked from."""
+        if self._closed:
+            raise ClosedError(f"the memory {self.path} is closed; open it again with Memory.open({self.path!r})")
+        self._connections.check_process()
+
+    def close(self) -> None:
+        """Give the file back; the last one who does closes it. Closing twice does nothing."""
+        if not self._closed:
+            self._closed = True
+            _open_files.give_back(self._connections)
+
+
+class OpenFiles:
+    """The files that this process has open, each once, however often and by whichever path it was opened."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._files: dict[tuple[int, int], Connections] = {}
+        self._watches_forks = False
+
+    def take(self, path: str, durability: Durability, busy_timeout: float) -> Connections:
+        """Return the connections to a file, opened if need be. Each taker has to give them back."""
+        with self._lock:
+            self._watch_forks()
+            create_private(path)
+            place = find_place(path)
+            shared = None if place is None else self._files.get(place)
+            if shared is None:
+                shared = Connections(path, durability, busy_timeout)
+                if shared.place is not None:
+                    self._files[shared.place] = shared
+            shared.users += 1
+            return shared
+
+    def give_back(self, connections: Connections) -> None:
+        """Close a file if nobody else has it open."""
+        with self._lock:
+            connections.users -= 1
+            if connections.users > 0:
+                return
+            if connections.place is not None and self._files.get(connections.place) is connections:
+                del self._files[connections.place]
+            with contextlib.suppress(ClosedError):  # in a forked child there is nothing to close
+                connections.check_process()
+                connections.close()
+
+    def _watch_forks(self) -> None:
+        if not self._watches_forks and hasattr(os, "register_at_fork"):
+            self._watches_forks = True
+            os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._start_afresh)
+
+    def _pause(self) -> None:
+        """Before a fork, keep all threads out of SQLite, so that the child does not inherit its locks."""
+        self._lock.acquire()
+        for connections in self._files.values():
+            connections.pause()
+
+    def _resume(self) -> None:
+        for connections in self._files.values():
+            connections.resume()
+        self._lock.release()
+
+    def _start_afresh(self) -> None:
+        self._lock = threading.RLock()
+        for connections in self._files.values():
+            connections.abandon()
+        self._files = {}
+
+
+_open_files = OpenFiles()
+
+
+def open_database(path: str, durability: Durability, busy_timeout: float) -> Database:
+    """Return the file at an absolute path, or a new database in RAM for ":memory:"."""
+    return Database(_open_files.take(path, durability, busy_timeout), path)
+
+
+def find_place(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from others, by whatever path it is reached: its device and its number there."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
