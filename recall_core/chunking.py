@@ -28,11 +28,6 @@ _WORD = re.compile(r"\w")
 _PIECES = 8  # into how many pieces per chunk text without any boundary is cut, so that an overlap can be made of them
 
 
-def count_tokens(text: str) -> int:
-    """Return about how many tokens a model would make of `text`; see `estimate_tokens`."""
-    return len(_TOKEN.findall(text))
-
-
 def estimate_tokens(text: str) -> list[Span]:
     """Return spans like those of a model's tokens, for use without a model.
 

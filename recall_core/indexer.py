@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
-from .chunking import TextChunker, count_tokens, estimate_tokens, fit_spans
+from .chunking import TextChunker, estimate_tokens, fit_spans
 from .errors import ClosedError, EmbedderMismatchError, EmbeddingError, RecallError, StoreBusyError, StoreError
 from .models import Chunker, Embedder, Json, Record, Span, TokenWindow
 from .settings import Settings
@@ -110,7 +110,7 @@ class Indexer:
         if self._embedder is None:
             return 0
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._store.vectors.retry()
+        self._store.pending.retry()
         stalled = 0
         while stalled < 2 and (deadline is None or time.monotonic() < deadline):
             step = self._embed_batch(None, deadline)
@@ -192,7 +192,7 @@ class Indexer:
         if not lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
             return _Step.IDLE
         try:
-            chunks = self._store.vectors.pending(BATCH, self._now(), chunk_keys)
+            chunks = self._store.pending.due(BATCH, self._now(), chunk_keys)
             if not chunks or self._stopping:
                 return _Step.IDLE
             return self._settle(chunks)
@@ -200,9 +200,7 @@ class Indexer:
             lock.release()
 
     def _settle(self, chunks: Sequence[PendingChunk]) -> _Step:
-        """Embed chunks and store their vectors. If that fails, find the texts that are refused, so that they do not keep
-        the others waiting.
-        """
+        """Embed chunks and store their vectors. If that fails, find the refused texts; the others need not wait."""
         waiting: list[Sequence[PendingChunk]] = [chunks]
         refused: list[PendingChunk] = []
         reason: Exception | None = None
@@ -235,7 +233,7 @@ class Indexer:
         except Exception as error:  # an embedder is foreign code: whatever it raises, the text is kept
             return error
         with self._store.records.transaction():
-            self._store.vectors.settle(space, chunks, vectors)
+            self._store.pending.settle(space, chunks, vectors)
             self._store.index.refresh(space)
         return None
 
@@ -247,7 +245,7 @@ class Indexer:
             error,
         )
         message, delay = f"{type(error).__name__}: {error}"[:500], int(RETRY_AFTER * MICROS_PER_SECOND)
-        self._store.vectors.fail([chunk.key for chunk in chunks], message, self._now(), delay)
+        self._store.pending.fail([chunk.key for chunk in chunks], message, self._now(), delay)
 
     def _make_vectors(self, space: Space, chunks: Sequence[PendingChunk]) -> Mapping[bytes, bytes]:
         """Return a vector for each text hash: one that the file has already, or a new one."""
@@ -312,7 +310,7 @@ class Indexer:
         return ChunkDraft(
             start=start,
             end=end,
-            tokens=count_tokens(text[start:end]),
+            tokens=found.length,
             hash=hashlib.blake2b(spoken.encode("utf-8"), digest_size=16).digest(),
             latin=" ".join(found.latin),
             grams=" ".join(found.grams),

@@ -116,7 +116,8 @@ def sort_ranked(items: Sequence[Ranked]) -> list[Ranked]:
 
 def _sort_equals(items: Sequence[Ranked]) -> list[Ranked]:
     ordered = sorted(items, key=lambda item: (-item.created_at, item.record_id))
-    return [replace(item, score=items[0].score) for item in ordered]
+    highest = items[0].score if items else 0.0
+    return [item if item.score == highest else replace(item, score=highest) for item in ordered]
 
 
 def diversify(

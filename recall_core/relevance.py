@@ -44,9 +44,16 @@ def judge(mode: Mode, score: float, size: int) -> float:
 
 
 def level(relevances: Sequence[float]) -> list[float]:
-    """Return relevances that never rise down the list: none is above the one before it."""
-    lowest, levelled = 1.0, []
+    """Return relevances that never rise down the list, as near to the given ones as can be: where one is above those
+    before it, they all get their mean (isotonic regression by pooling adjacent violators, Ayer and others 1955).
+
+    So a hit behind a less relevant one, which the turns around it brought up, is not judged down to that one.
+    """
+    pools: list[tuple[float, int]] = []  # sum and number of neighbouring values that share their mean
     for value in relevances:
-        lowest = min(lowest, value)
-        levelled.append(lowest)
-    return levelled
+        total, count = value, 1
+        while pools and pools[-1][0] / pools[-1][1] < total / count:
+            before, number = pools.pop()
+            total, count = total + before, count + number
+        pools.append((total, count))
+    return [total / count for total, count in pools for _ in range(count)]

@@ -200,6 +200,12 @@ def test_a_space_of_a_host_can_only_be_searched_with_a_vector(memory):
     assert (ids(hits), hits.mode, hits.degraded) == (["host"], "semantic", None)
 
 
+def test_a_space_that_is_not_there_is_named(memory):
+    hits = memory.search("docker", space="unheard of", vector=[1.0, 0.0])
+    assert (ids(hits), hits.mode) == (["deploy"], "keyword")
+    assert "'unheard of'" in hits.degraded
+
+
 def test_memories_of_another_space_are_found_by_keyword_alone(memory):
     memory.add("docker in a host's space", id="host", vector=[1.0, 0.0, 0.0], space="host")
     found = {hit.record.id: hit.why for hit in memory.search("docker", space="host", vector=[1, 0, 0])}

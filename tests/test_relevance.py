@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,11 +53,22 @@ def test_beyond_the_largest_size_nothing_changes(mode, score, size):
     assert judge(mode, score, size) == judge(mode, score, LARGEST)
 
 
-@given(st.lists(st.floats(0, 1)))
-def test_levelled_relevances_never_rise_and_never_exceed_what_they_were(relevances):
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_levelled_relevances_are_the_nearest_ones_that_fall(relevances):
+    def mean(start, stop):
+        return sum(relevances[start:stop]) / (stop - start)
+
+    places = range(len(relevances))
+    nearest = [min(max(mean(a, b + 1) for b in places[i:]) for a in places[: i + 1]) for i in places]
+    assert level(relevances) == pytest.approx(nearest)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1))
+def test_levelled_relevances_never_rise_and_stay_between_0_and_1(relevances):
     levelled = level(relevances)
-    assert levelled == sorted(levelled, reverse=True)
-    assert all(after <= before for after, before in zip(levelled, relevances, strict=True))
+    assert len(levelled) == len(relevances)
+    assert all(one >= other for one, other in pairwise(levelled))
+    assert all(0 <= value <= 1 + 1e-12 for value in levelled)
 
 
 @given(st.lists(st.floats(0, 1)).map(lambda values: sorted(values, reverse=True)))

@@ -200,14 +200,7 @@ def test_a_threshold_of_relevance_keeps_just_what_reaches_it(memory):
     assert ids(memory.search("docker", min_relevance=1.0, mode="semantic")) == []
 
 
-@pytest.mark.parametrize(
-    "fusion",
-    [
-        "default",
-        "rrf",
-        pytest.param("plain", marks=pytest.mark.xfail(reason="plain fusion does not look at min_similarity")),
-    ],
-)
+@pytest.mark.parametrize("fusion", FUSIONS)
 def test_a_threshold_of_similarity_keeps_just_what_reaches_it(memory, fusion):
     everything = memory.search("docker compose", mode="semantic", fusion=fusion)
     threshold = sorted(hit.why.similarity for hit in everything)[-2]
@@ -297,7 +290,6 @@ def test_a_record_of_many_chunks_is_one_hit_and_the_chunk_is_a_slice_of_its_text
             assert "第41章" in book.chunk.text
 
 
-@pytest.mark.xfail(reason="candidates are counted in chunks before they become records")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_record_of_very_many_chunks_leaves_room_for_others(mode):
     with Memory.open(":memory:", embedder=HashedEmbedder(), settings=Settings(chunk_size=8, chunk_overlap=0)) as memory:
@@ -354,10 +346,11 @@ def test_results_are_the_same_in_every_run_thread_and_opening(db_path, mode, fus
         ("candidates", 0),
         ("candidates", 5000),
         ("diversify", "very"),
-        *(
-            pytest.param(name, value, marks=pytest.mark.xfail(reason="not checked before it is used"))
-            for name, value in [("roles", 5), ("tags", 5), ("space", 5), ("space", ["x"]), ("space", "unheard of")]
-        ),
+        ("roles", 5),
+        ("tags", 5),
+        ("space", 5),
+        ("space", ["x"]),
+        ("space", ""),
     ],
 )
 def test_a_bad_argument_is_refused_by_name(memory, name, value):

@@ -154,16 +154,7 @@ def test_equal_memories_have_equal_scores_whatever_the_rounding_of_their_vectors
         assert len({hit.score for hit in hits}) == 1
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "semantic",
-        *(
-            pytest.param(mode, marks=pytest.mark.xfail(reason="the index cuts equal scores by insertion, oldest first"))
-            for mode in ("keyword", "hybrid")
-        ),
-    ],
-)
+@pytest.mark.parametrize("mode", MODES)
 def test_the_newest_of_very_many_equal_memories_comes_first(memory, mode):
     memory.add_many(
         {"text": "same words here", "id": f"{number:03}", "created_at": NOW + timedelta(minutes=number)}

@@ -16,7 +16,7 @@ import apsw
 
 from ..errors import StoreUnavailableError
 from .compile import FOLD_FUNCTION, SQLValue, fold_text
-from .faults import explain_path
+from .filesystem import explain_kind, explain_path
 from .migrations import check_file
 from .schema import PAGE_SIZE
 
@@ -34,15 +34,16 @@ def connect(path: str, durability: Durability, busy_timeout: float) -> apsw.Conn
 
     Raises NotADatabaseError, SchemaTooNewError, StoreUnavailableError, and what apsw raises.
     """
-    if path != MEMORY_PATH and os.path.exists(path) and not os.path.isfile(path):
-        raise StoreUnavailableError(f"{path} can't be opened for writing: {explain_path(path, '')}")
     create_private(path)
+    if path != MEMORY_PATH and (reason := explain_kind(path)):
+        raise StoreUnavailableError(f"{path} can't be opened for writing: {reason}")
     connection = apsw.Connection(path)
     try:
         connection.set_busy_handler(busy_handler(busy_timeout))
         check_file(connection, path)
-        if connection.readonly("main"):  # SQLite opens what it may not write to for reading, without a word
-            raise StoreUnavailableError(f"{path} can't be opened for writing: {explain_path(path, 'it is read-only')}")
+        if connection.readonly("main"):  # SQLite opens what it can't write to for reading, without a word
+            reason = explain_path(path) or "it is read-only"
+            raise StoreUnavailableError(f"{path} can't be opened for writing: {reason}")
         connection.pragma("page_size", PAGE_SIZE)
         enter_wal(connection, path, busy_timeout)
         connection.pragma("synchronous", durability)

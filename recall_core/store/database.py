@@ -14,7 +14,7 @@ import apsw
 from ..errors import ClosedError, StoreUnavailableError
 from .connection import MEMORY_PATH, Durability, connect, create_private, load_vec0
 from .faults import translate_errors
-from .filesystem import network_type
+from .filesystem import find_place, network_type
 from .migrations import migrate
 from .schema import TERM_TABLE
 
@@ -235,12 +235,3 @@ _open_files = OpenFiles()
 def open_database(path: str, durability: Durability, busy_timeout: float) -> Database:
     """Return the file at an absolute path, or a new database in RAM for ":memory:"."""
     return Database(_open_files.take(path, durability, busy_timeout), path)
-
-
-def find_place(path: str) -> tuple[int, int] | None:
-    """Return what tells a file from others, by whatever path it is reached: its device and its number there."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return found.st_dev, found.st_ino

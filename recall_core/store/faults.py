@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 
 import apsw
 
 from ..errors import InvalidInputError, NotADatabaseError, StoreBusyError, StoreError, StoreUnavailableError
+from .filesystem import explain_path
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def translate_errors(path: str) -> Iterator[None]:
     except apsw.FullError as error:
         raise StoreUnavailableError(f"{path}: the disk is full; make room, what was being stored is not") from error
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
-        raise StoreUnavailableError(f"{path} can't be opened for writing: {explain_path(path, error)}") from error
+        raise StoreUnavailableError(f"{path} can't be opened for writing: {explain_path(path) or error}") from error
     except apsw.CorruptError as error:
         raise StoreUnavailableError(f"{path} is damaged ({error}); restore a backup of the file") from error
     except apsw.IOError as error:
@@ -36,19 +36,3 @@ def translate_errors(path: str) -> Iterator[None]:
         raise StoreError(
             f"{path}: another program has stored text that is no UTF-8 ({error}); open the memory again to repair it"
         ) from error
-
-
-def explain_path(path: str, error: object) -> str:
-    """Say in words why `path` can't be opened for writing; `error` is what is left to say otherwise."""
-    folder = os.path.dirname(path)
-    if os.path.isdir(path):
-        return "it is a folder; give the path of a file"
-    if os.path.exists(path) and not os.path.isfile(path):
-        return "it is no regular file"
-    if not os.path.isdir(folder):
-        return f"the folder {folder} does not exist, or can't be entered; create it first"
-    if os.path.exists(path) and not os.access(path, os.W_OK):
-        return "no permission to write to the file"
-    if not os.access(folder, os.W_OK):
-        return f"no permission to write to the folder {folder}, where SQLite keeps its log beside the file"
-    return str(error)

@@ -1,12 +1,56 @@
-"""Where a file lies: SQLite's write-ahead log needs a local disk, since processes share memory through it."""
+"""Where a file lies, and why it can't be opened there."""
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
+# SQLite's write-ahead log needs a local disk, since processes share memory through it.
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing is known
 NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "9p", "ceph", "glusterfs", "lustre"})
 NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
+
+
+def find_status(path: str | Path) -> os.stat_result | None:
+    """Return what is known of a file; None if there is none, or if it can't be looked at."""
+    try:
+        return Path(path).stat()
+    except (OSError, ValueError):
+        return None
+
+
+def find_place(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from others, by whatever path it is reached: its device and its number there."""
+    status = find_status(path)
+    return None if status is None else (status.st_dev, status.st_ino)
+
+
+def explain_kind(path: str) -> str | None:
+    """Say what `path` is if it is no file, None if it is one or nothing."""
+    status = find_status(path)
+    if status is None or stat.S_ISREG(status.st_mode):
+        return None
+    kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
+    return f"it is {kind}; give the path of a file"
+
+
+def explain_path(path: str) -> str | None:
+    """Say in words why `path` can't be opened for writing, None if nothing seems wrong with it."""
+    if reason := explain_kind(path):
+        return reason
+    folder = Path(path).parent
+    try:
+        folder.stat()
+    except PermissionError:
+        return f"no permission to enter the folder {folder}"
+    except (OSError, ValueError):
+        return f"the folder {folder} does not exist; create it first"
+    if find_status(path) is not None and not os.access(path, os.W_OK):
+        return "no permission to write to the file"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"no permission to write to the folder {folder}, where SQLite keeps its log beside the file"
+    return None
 
 
 def network_type(path: str, mounts: str | None = None) -> str | None:
@@ -19,7 +63,10 @@ def network_type(path: str, mounts: str | None = None) -> str | None:
             mounts = MOUNTS.read_text("utf-8", "replace")
         except OSError:
             return None
-    file = Path(path).resolve()
+    try:
+        file = Path(path).resolve()
+    except (OSError, RuntimeError):  # a loop of symbolic links
+        return None
     longest, found = -1, ""
     for line in mounts.splitlines():
         fields = line.split(" ")

@@ -43,8 +43,9 @@ class ExactIndex:
 
     name = "exact"
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, exact_up_to: int = EXACT_UP_TO) -> None:
         self._database = database
+        self._exact_up_to = exact_up_to
 
     def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
         """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
@@ -56,7 +57,7 @@ class ExactIndex:
                 (space.id, *clause.bindings),
             )
         keys, vectors = stack_vectors(rows, space.dimensions)
-        if len(keys) <= max(limit, EXACT_UP_TO):
+        if len(keys) <= max(limit, self._exact_up_to):
             return Nearest(keys, vectors, len(keys))
         order = sort_by_cosine(keys, vectors, query)[:limit]
         return Nearest([keys[place] for place in order], vectors[order], len(keys))
@@ -76,7 +77,7 @@ class Vec0Index:
 
     def __init__(self, database: Database, *, index_from: int = INDEX_FROM, exact_up_to: int = EXACT_UP_TO) -> None:
         self._database = database
-        self._exact = ExactIndex(database)
+        self._exact = ExactIndex(database, exact_up_to=exact_up_to)
         self._index_from = index_from
         self._exact_up_to = exact_up_to
 
@@ -112,7 +113,9 @@ class Vec0Index:
 
 def open_index(database: Database) -> VectorIndex:
     """Return the best index that this machine can run."""
-    return Vec0Index(database) if database.has_vec0 else ExactIndex(database)
+    if not database.has_vec0:
+        return ExactIndex(database, exact_up_to=EXACT_UP_TO)
+    return Vec0Index(database, index_from=INDEX_FROM, exact_up_to=EXACT_UP_TO)
 
 
 def table_name(space: Space) -> str:

@@ -12,6 +12,7 @@ from .database import Database, open_database
 from .facts import FactTable
 from .keyword import KeywordTable
 from .nearest import open_index
+from .pending import PendingTable
 from .records import RecordTable
 from .sessions import SessionTable
 from .vectors import VectorTable
@@ -25,6 +26,7 @@ class SqliteStore:
         self.records = RecordTable(database)
         self.keyword = KeywordTable(database)
         self.vectors = VectorTable(database)
+        self.pending = PendingTable(database)
         self.candidates = CandidateTable(database)
         self.sessions = SessionTable(database)
         self.facts = FactTable(database)
@@ -49,7 +51,7 @@ def open_store(path: str | Path, *, durability: Durability = "normal", busy_time
 
 
 def find_path(path: str | Path) -> str:
-    """Return the absolute path that a caller means; `~` is a home folder. Raises InvalidInputError if it can't be one."""
+    """Return the absolute path that a caller means; `~` is a home folder. Raises InvalidInputError."""
     if not isinstance(path, str | Path) or str(path) == "" or "\0" in str(path):
         raise InvalidInputError(f"{path!r} is no path of a file; give one such as 'agent.db', or ':memory:'")
     if str(path) == MEMORY_PATH:

@@ -1,4 +1,4 @@
-"""The vectors of a file: the spaces they live in, the chunks that wait for one, and the truth as float32 blobs."""
+"""The vectors of a file: the spaces they live in, and the truth as float32 blobs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import EmbedderMismatchError
 from ..filters import Selection
-from .compile import SQLValue, compile_scope, compile_selection
+from .compile import compile_scope, compile_selection
 from .connection import select, select_one
 from .database import Database
-from .protocols import PendingChunk, Space
+from .protocols import Space
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -22,11 +22,6 @@ KNOWN = """
 SELECT chunk.hash, embedding.vector FROM chunk
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? AND NOT embedding.given
 WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) AND length(embedding.vector) = ? GROUP BY chunk.hash
-"""
-PENDING = """
-SELECT pending.chunk_key, chunk.hash, record.role, substr(record.text, chunk.start + 1, chunk.stop - chunk.start)
-FROM pending JOIN chunk ON chunk.key = pending.chunk_key JOIN record ON record.key = chunk.record_key
-WHERE pending.next_at <= ? AND record.indexed > 0
 """
 # Keys are scattered before they are divided (Knuth's multiplicative hash), since every second turn of a conversation
 # is by the same speaker.
@@ -39,16 +34,6 @@ SAVE = """
 INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
 ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector, given = excluded.given
 WHERE excluded.given OR NOT given
-"""
-# Only while the chunk still says what was embedded.
-SETTLE = """
-INSERT INTO embedding(chunk_key, space_id, vector) SELECT key, ?, ? FROM chunk WHERE key = ? AND hash = ?
-ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector WHERE NOT given
-"""
-SETTLED = "DELETE FROM pending WHERE chunk_key = ? AND EXISTS (SELECT 1 FROM chunk WHERE key = chunk_key AND hash = ?)"
-FAIL = """
-UPDATE pending SET attempts = attempts + 1, error = ?, next_at = ? + ? * (1 << min(attempts, 6))
-WHERE chunk_key IN (SELECT value FROM json_each(?))
 """
 
 
@@ -83,20 +68,6 @@ class VectorTable:
             raise EmbedderMismatchError(describe_mismatch(self._database.path, name, space, model, dimensions))
         return space
 
-    def pending(self, limit: int, now: int, keys: Sequence[int] | None = None) -> list[PendingChunk]:
-        """Return chunks that wait for a vector in the memory's own space and may be tried at `now` (microseconds).
-
-        Those that have failed least often come first, so that none keeps the others waiting.
-        """
-        sql = PENDING
-        bindings: list[SQLValue] = [now]
-        if keys is not None:
-            sql += " AND pending.chunk_key IN (SELECT value FROM json_each(?))"
-            bindings.append(json.dumps(list(keys)))
-        with self._database.read() as connection:
-            rows = select(connection, sql + " ORDER BY pending.attempts, pending.chunk_key LIMIT ?", (*bindings, limit))
-        return [PendingChunk(*row) for row in rows]
-
     def count_pending(self) -> int:
         """Return how many chunks wait for a vector."""
         with self._database.read() as connection:
@@ -118,31 +89,6 @@ class VectorTable:
             connection.executemany(SAVE, [(space.id, vector, given, key) for key, vector in vectors.items()])
             if settles:
                 connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
-
-    def settle(self, space: Space, chunks: Sequence[PendingChunk], vectors: Mapping[bytes, bytes]) -> None:
-        """Store our own vectors, by text hash, of chunks that waited for them.
-
-        Chunks that were deleted, or say something else meanwhile, are passed over; the latter go on waiting.
-        """
-        with self._database.write() as connection:
-            connection.executemany(SETTLE, [(space.id, vectors[chunk.hash], chunk.key, chunk.hash) for chunk in chunks])
-            connection.executemany(SETTLED, [(chunk.key, chunk.hash) for chunk in chunks])
-
-    def fail(self, keys: Sequence[int], error: str, now: int, delay: int) -> None:
-        """Note that these chunks could not be embedded, and are to be tried again `delay` microseconds after `now`.
-
-        With each further failure the delay doubles, six times at most.
-        """
-        with self._database.write() as connection:
-            connection.execute(FAIL, (error, now, delay, json.dumps(list(keys))))
-
-    def retry(self) -> None:
-        """Let chunks that could not be embedded be tried again at once."""
-        with self._database.read() as connection:
-            if select_one(connection, "SELECT 1 FROM pending WHERE next_at > 0") is None:
-                return
-        with self._database.write() as connection:
-            connection.execute("UPDATE pending SET next_at = 0 WHERE next_at > 0")
 
     def count_records(self, selection: Selection) -> int:
         """Return how many records lie in a selection's scope, whatever else it asks for. Reads an index only."""

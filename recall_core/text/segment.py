@@ -43,6 +43,11 @@ class Terms:
     words: tuple[str, ...]
     """Chinese dictionary words of two and more characters, and the words of the user dictionary."""
 
+    @property
+    def length(self) -> int:
+        """How long the text is: its words in other scripts and its characters in those without spaces."""
+        return len(self.latin) + sum(len(gram) == 1 for gram in self.grams)
+
 
 class Kind(Enum):
     """What a piece of text is made of."""

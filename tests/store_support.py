@@ -1,0 +1,160 @@
+"""What the tests of the store share: worker processes that write, read or are killed, and a look at the whole file.
+
+Run as a script it is such a worker: `python store_support.py WORK PATH NUMBER`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support import HashedEmbedder
+
+from recall_core import Memory
+from recall_core.store import nearest
+
+HERE = Path(__file__).parent
+DIMENSIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker said at its end."""
+
+    count: int
+    worst: float  # seconds that one call took at most
+    seconds: float  # that all calls took
+
+
+def start(work: str, path: Path, number: int = 0) -> subprocess.Popen[str]:
+    """Start a worker on the file at `path`; it begins once there is a file beside it that is called `go`."""
+    return run_python([str(HERE / "store_support.py"), work, str(path), str(number)])
+
+
+def run_python(arguments: list[str]) -> subprocess.Popen[str]:
+    """Start this Python with the tests' folder on its path."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONUTF8": "1"},
+    )
+
+
+def release(path: Path) -> None:
+    """Let the workers on this file begin."""
+    path.with_name("go").touch()
+
+
+def finish(worker: subprocess.Popen[str]) -> Report:
+    """Wait for a worker and return its report; it must not have said anything else."""
+    out, err = worker.communicate(timeout=120)
+    assert (worker.returncode, err) == (0, ""), err
+    count, worst, seconds = out.split()
+    return Report(int(count), float(worst), float(seconds))
+
+
+def embedder() -> HashedEmbedder:
+    """Return the embedder of these tests' files."""
+    return HashedEmbedder(DIMENSIONS)
+
+
+def use_small_index(patch: pytest.MonkeyPatch) -> None:
+    """Let a vec0 table serve from a few dozen vectors on, as it does from thousands."""
+    patch.setattr(nearest, "INDEX_FROM", 50)
+    patch.setattr(nearest, "EXACT_UP_TO", 20)
+
+
+def faults(path: Path | str) -> list[str]:
+    """Look at a whole memory file through the stock sqlite3 and say what is wrong with it; [] is what we want."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found = [f"integrity_check: {line}" for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
+        found += [f"foreign key: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
+        try:
+            connection.execute("INSERT INTO chunk_fts(chunk_fts, rank) VALUES ('integrity-check', 1)")
+        except sqlite3.DatabaseError as error:
+            found.append(f"full-text index: {error}")
+        connection.rollback()
+        for name, sql in ORPHANS.items():
+            found += [f"{name}: {row[0]}" for row in connection.execute(sql)]
+    return found
+
+
+ORPHANS = {
+    "chunk without record": "SELECT key FROM chunk WHERE record_key NOT IN (SELECT key FROM record)",
+    "vector without chunk": "SELECT key FROM embedding WHERE chunk_key NOT IN (SELECT key FROM chunk)",
+    "pending without chunk": "SELECT chunk_key FROM pending WHERE chunk_key NOT IN (SELECT key FROM chunk)",
+    "record without chunk": """
+        SELECT id FROM record WHERE indexed > 0 AND key NOT IN (SELECT record_key FROM chunk)""",
+    "chunk missing in the full-text index": "SELECT key FROM chunk EXCEPT SELECT id FROM chunk_fts_docsize",
+    "chunk left in the full-text index": "SELECT id FROM chunk_fts_docsize EXCEPT SELECT key FROM chunk",
+    "chunk with neither vector nor turn": """
+        SELECT key FROM chunk WHERE key NOT IN (SELECT chunk_key FROM embedding UNION SELECT chunk_key FROM pending)""",
+}
+
+
+def vector_faults(memory: Memory) -> list[str]:
+    """Say where the vectors, the chunks and the vec0 tables of an open memory with no pending chunks disagree."""
+    found = []
+    with memory._engine.store.database.read() as connection:
+        for space, name in connection.execute("SELECT id, name FROM space").fetchall():
+            chunks = {key for (key,) in connection.execute("SELECT key FROM chunk")}
+            vectors = {
+                key for (key,) in connection.execute("SELECT chunk_key FROM embedding WHERE space_id=?", (space,))
+            }
+            changes = {
+                key for (key,) in connection.execute("SELECT chunk_key FROM vector_change WHERE space_id=?", (space,))
+            }
+            if name == "memory" and chunks != vectors:
+                found.append(f"{name}: chunks {chunks ^ vectors} have no vector, or it no chunk")
+            if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (f"vector_{space}",)).fetchall():
+                indexed = {key for (key,) in connection.execute(f"SELECT chunk_key FROM vector_{space}")}
+                if indexed - changes != vectors - changes:
+                    found.append(f"{name}: vec0 differs in {(indexed ^ vectors) - changes}")
+    return found
+
+
+def _work(work: str, path: str, number: int) -> None:
+    if work == "bulk":
+        use_small_index(pytest.MonkeyPatch())
+    while not Path(path).with_name("go").exists():
+        time.sleep(0.002)
+    waits = []
+    with Memory.open(path, embedder=None if work == "read" else embedder()) as memory:
+        steps = {"write": _write, "read": _read, "bulk": _write_bulk}[work](memory, number)
+        started = before = time.perf_counter()
+        for _ in steps:
+            now = time.perf_counter()
+            waits.append(now - before)
+            before = now
+    sys.stdout.write(f"{len(waits)} {max(waits)} {before - started}")
+
+
+def _write(memory: Memory, number: int) -> Iterator[object]:
+    for place in range(500):
+        yield memory.add(f"writer {number} says {place}: 部署 {place * 7919}", scope=f"user/{number}")
+
+
+def _read(memory: Memory, number: int) -> Iterator[object]:
+    while not Path(memory.stats().path).with_name("stop").exists():
+        yield memory.search("部署 says", limit=5)
+
+
+def _write_bulk(memory: Memory, number: int) -> Iterator[object]:
+    while True:
+        yield memory.add_many({"text": f"bulk {number} {place} 批量写入 {place * 31}"} for place in range(64))
+        yield memory.delete([record.id for record in memory.records(limit=8)])
+
+
+if __name__ == "__main__":
+    _work(sys.argv[1], sys.argv[2], int(sys.argv[3]))
