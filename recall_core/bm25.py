@@ -56,6 +56,13 @@ class Corpus:
         return math.log(1.0 + (self.chunks - n + 0.5) / (n + 0.5))
 
 
+def keep_rarest(terms: Sequence[str], corpus: Corpus, most: int) -> Sequence[str]:
+    """Return at most so many terms: the rarest that occur at all, in their order."""
+    known = [term for term in terms if corpus.counts.get(term)]
+    rarest = set(sorted(known, key=lambda term: corpus.counts[term])[:most])
+    return [term for term in known if term in rarest]
+
+
 def highest_score(terms: Sequence[str], corpus: Corpus) -> float:
     """Return what a chunk full of all the terms would score."""
     return sum(corpus.idf(term) for term in terms) * (K1 + 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 TIE = 5e-7  # float32 cosines of one and the same vector differ by up to a fifth of this, depending on its neighbours
@@ -17,12 +18,19 @@ def fuse_weighted(keyword: Evidence, meaning: Evidence, keyword_weight: float) -
     }
 
 
-def fuse_reciprocal(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:
-    """Return reciprocal rank fusion: the sum of 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher 2009)."""
+def fuse_reciprocal(legs: Sequence[Evidence], k: int = 60) -> dict[int, float]:
+    """Return reciprocal rank fusion: the sum of 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher 2009).
+
+    Equal scores share a rank.
+    """
     scores: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, key in enumerate(ranking, start=1):
-            scores[key] = scores.get(key, 0.0) + 1.0 / (k + rank)
+    for leg in legs:
+        last, shared = math.inf, 1
+        for rank, key in enumerate(rank_keys(leg), start=1):
+            if last - leg[key] > TIE:
+                shared = rank
+            last = leg[key]
+            scores[key] = scores.get(key, 0.0) + 1.0 / (k + shared)
     return scores
 
 

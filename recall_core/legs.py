@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .bm25 import highest_score, score_columns
+from .bm25 import highest_score, keep_rarest, score_columns
 from .errors import EmbeddingError, RecallError
 from .filters import Selection
 from .models import Embedder, LanguageMeans
 from .store import Space, SqliteStore
-from .text import Query
+from .text import MAX_CHARACTERS, Query
 from .whitening import Statistics, compare, direct, lean_on, measure
 
 if TYPE_CHECKING:
     from .models import Vectors
 
+logger = logging.getLogger("recall_core")
+
+MOST_TERMS = 64  # of a query; of a longer one the rarest are looked for
+MOST_SCOPES = 32  # whose statistics are remembered; each takes 0.6 MB with 384 dimensions
 SAMPLE = 4_000  # records that the statistics of a large scope are made from
 STALE_FROM = 2_000  # records; statistics of scopes this large are kept until the scope has grown by half
 
@@ -47,6 +53,11 @@ class VectorLeg:
     meaning: list[dict[int, float]] = field(default_factory=list)  # one mapping for each query vector
     similarity: dict[int, float] = field(default_factory=dict)
     floor: float = -2.0  # raw cosines below it are no evidence
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the index left out selected chunks."""
+        return self.size > len(self.found)
 
     def score(self, keys: Sequence[int]) -> None:
         """Score chunks that the index did not bring."""
@@ -101,12 +112,17 @@ class Legs:
     def __init__(self, store: SqliteStore, embedder: Embedder | None) -> None:
         self._store = store
         self._embedder = embedder
-        self._measured: dict[tuple[int, str], _Measured] = {}
+        self._measured: OrderedDict[tuple[int, str], _Measured] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def embeds(self) -> bool:
+        """Whether there is an embedder."""
+        return self._embedder is not None
 
     def run_keyword(self, queries: Sequence[Query], selection: Selection, limit: int) -> list[KeywordLeg]:
         """Score the selected chunks that hold a term, for each query; at most `limit` chunks a query."""
-        return [self._score_terms(query.terms, selection, limit) for query in queries]
+        return [self._score_query(query, selection, limit) for query in queries]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the query vectors, shape (texts, dimensions). Raises EmbeddingError, whatever the embedder raised."""
@@ -115,7 +131,8 @@ class Legs:
         if self._embedder is None:
             raise EmbeddingError("this memory was opened without an embedder")
         try:
-            return check_vectors(self._embedder.embed_queries(texts), len(texts), self._embedder.dimensions)
+            cut = [text[:MAX_CHARACTERS] for text in texts]  # as the keyword leg does
+            return check_vectors(self._embedder.embed_queries(cut), len(cut), self._embedder.dimensions)
         except RecallError:
             raise
         except Exception as error:
@@ -135,12 +152,20 @@ class Legs:
         leg.take(near.keys, near.vectors)
         return leg
 
-    def _score_terms(self, terms: Sequence[str], selection: Selection, limit: int) -> KeywordLeg:
+    def _score_query(self, query: Query, selection: Selection, limit: int) -> KeywordLeg:
+        """Score by the query's terms. If they find nothing, its Chinese function words are looked for: any pair of
+        characters may be part of a name. That proves little, so the score stays a share of the whole query's.
+        """
+        leg = self._score_terms(query.terms, query.terms, selection, limit)
+        weak = [term for term in query.weak if not term.isascii()]
+        return leg if leg.bm25 or not weak else self._score_terms(weak, [*query.terms, *weak], selection, limit)
+
+    def _score_terms(self, terms: Sequence[str], whole: Sequence[str], selection: Selection, limit: int) -> KeywordLeg:
+        corpus = self._store.keyword.describe(whole)
+        if len(terms) > MOST_TERMS:
+            terms = whole = keep_rarest(terms, corpus, MOST_TERMS)
         found = self._store.keyword.search(terms, selection, limit)
-        if not found:
-            return KeywordLeg({}, {})
-        corpus = self._store.keyword.describe(terms)
-        highest = highest_score(terms, corpus)
+        highest = highest_score(whole, corpus)
         scores = {key: score_columns(columns, terms, corpus) for key, columns in found.items()}
         matched = {key: score for key, score in scores.items() if score > 0}
         return KeywordLeg(matched, {key: score / highest for key, score in matched.items()}, corpus.chunks)
@@ -154,7 +179,7 @@ class Legs:
         if known is not None and known.version == version:
             return known.statistics
         records = self._store.vectors.count_records(selection)
-        if known is not None and records >= STALE_FROM and known.records <= records < known.records * 1.5:
+        if known is not None and _still_holds(known, records):
             return known.statistics
         # Expired records count, too, so that the statistics do not depend on when they were made.
         scope = Selection(scope=selection.scope, now=selection.now, ignores_expiry=True)
@@ -162,15 +187,28 @@ class Legs:
         statistics = measure(to_units(sample))
         with self._lock:
             self._measured[place] = _Measured(version, records, statistics)
+            self._measured.move_to_end(place)
+            while len(self._measured) > MOST_SCOPES:
+                self._measured.popitem(last=False)
         return statistics
 
     def _prior(self, space: Space, language: str) -> Vectors | None:
+        """Return the typical vector of a language by the model of the space, None if it can't tell."""
+        from .embedding import check_vectors
+
         embedder = self._embedder
-        if not isinstance(embedder, LanguageMeans) or not isinstance(embedder, Embedder):
+        if not isinstance(embedder, LanguageMeans) or embedder.model_id != space.model:
             return None
-        if embedder.model_id != space.model:
+        try:
+            return check_vectors([embedder.language_mean(language, "passage")], 1, space.dimensions)[0]
+        except Exception as error:  # an embedder is foreign code, and a search does without
+            logger.warning("the embedder's mean of %s texts can't be used: %s", language, error)
             return None
-        return embedder.language_mean(language, "passage")
+
+
+def _still_holds(known: _Measured, records: int) -> bool:
+    """Tell whether statistics serve a scope that has so many records now."""
+    return known.records == records or STALE_FROM <= known.records <= records < known.records * 1.5
 
 
 def to_units(vectors: Vectors) -> Vectors:

@@ -84,7 +84,7 @@ class Why:
 
     rank: int  # position in the result list, from 1
     keyword_rank: int | None = None  # position in the keyword leg, from 1
-    bm25: float | None = None  # FTS5's bm25 with its sign turned: larger is better
+    bm25: float | None = None  # larger is better; the parts are in docs/ranking.md
     coverage: float | None = None  # bm25 / the most this query could reach, 0..1
     vector_rank: int | None = None  # position in the vector leg, from 1
     similarity: float | None = None  # cosine of the raw vectors, -1..1

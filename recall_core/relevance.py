@@ -15,7 +15,7 @@ from .models import Mode
 
 STEEPNESS = 4.2
 LARGEST = 5_000  # texts; beyond, the middle stays
-CONTEXT_SHARE = 0.25  # of what the turns around a memory say: they order it, but it is relevant by what it says itself
+CONTEXT_SHARE = 0.5  # of what the turns around a memory say: they order it, but it is relevant by what it says itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Curve:
 
 
 CURVES: dict[Mode, Curve] = {
-    "hybrid": Curve(base=0.045, growth=0.033),
-    "keyword": Curve(base=0.040, growth=0.027),
-    "semantic": Curve(base=0.060, growth=0.045),
+    "hybrid": Curve(base=0.070, growth=0.032),
+    "keyword": Curve(base=0.040, growth=0.032),
+    "semantic": Curve(base=0.130, growth=0.038),
 }
 
 

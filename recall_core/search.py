@@ -25,6 +25,7 @@ NEIGHBOUR_SEEDS = 100  # so many of the best candidates bring their neighbours i
 NEIGHBOUR_DISTANCE = 2
 NEAREST = 400  # candidates from the vectors of a large scope; the whitened score then orders them
 MOST_CANDIDATES = 4096
+KEYWORDS_ONLY = "found by keywords only"
 MMR_POOL = 5  # diversify looks at so many times the limit
 
 
@@ -46,6 +47,14 @@ class Request:
     vector: Vectors | None
     space_name: str
     space: Space | None  # None if there is no such space yet
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The query vectors, shape (queries, dimensions), or why there are none (None if none are wanted)."""
+
+    vectors: Vectors | None
+    degraded: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +86,17 @@ class Searcher:
         query = analyse_query(request.text, self._words)
         if request.limit == 0 or not (query.text.strip() or request.vector is not None) or self._is_empty(request):
             return Hits((), request.mode)
-        found = self._find(request, query)
-        scores = self._fuse(request, found)
-        ranked = self._collapse(scores, rank_keys(scores)[: request.candidates])
-        if len(ranked) < request.limit and len(scores) >= request.candidates < MOST_CANDIDATES:
+        parts = query.questions if request.fusion == "default" else ()
+        queries = [query, *(analyse_query(question, self._words) for question in parts)]
+        asked = self._ask(request, queries)
+        while True:
+            found = self._find(request, queries, asked)
+            scores = self._fuse(request, found)
+            ranked = self._collapse(scores, rank_keys(scores)[: request.candidates])
+            if len(ranked) >= request.limit or not _is_cut(request, found, scores):
+                break
             # Few records with many chunks took all the places.
-            return self.run(replace(request, candidates=min(4 * request.candidates, MOST_CANDIDATES)))
+            request = replace(request, candidates=min(4 * request.candidates, MOST_CANDIDATES))
         if request.fusion == "default":
             ranked = penalise_questions(self._add_context(request, found, ranked))
         return self._present(request, found, sort_ranked(ranked))
@@ -92,53 +106,65 @@ class Searcher:
         vectors = self._store.vectors
         return request.space is None and not vectors.spaces() and vectors.count_pending() == 0
 
-    def _find(self, request: Request, query: Query) -> Findings:
-        parts = [analyse_query(question, self._words) for question in query.questions]
-        queries = [query, *parts] if request.fusion == "default" else [query]
-        vector, degraded = None, None
-        if request.mode != "keyword":
-            try:
-                vector = self._run_vector(request, queries)
-            except RecallError as error:
-                degraded = f"found by keywords only: {error}"
-        if request.mode == "semantic" and degraded is None:
-            return Findings([KeywordLeg({}, {})] * len(queries), vector, "semantic", None)
+    def _ask(self, request: Request, queries: Sequence[Query]) -> Asked:
+        """Return the vectors of the queries, or why there are none."""
+        if request.mode == "keyword":
+            return Asked(None, None)
+        name = request.space_name
+        try:
+            if request.vector is not None:
+                vectors = request.vector.reshape(1, -1)
+            elif name == OWN_SPACE:
+                vectors = self._legs.embed([query.text for query in queries])
+            else:
+                raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")
+        except RecallError as error:
+            return Asked(None, f"{KEYWORDS_ONLY}: {error}")
+        if request.space is None:
+            return Asked(None, f"{KEYWORDS_ONLY}: no memory has a vector in the space {name!r} yet")
+        return Asked(vectors, None)
+
+    def _find(self, request: Request, queries: Sequence[Query], asked: Asked) -> Findings:
+        vector, degraded = None, asked.degraded
+        if asked.vectors is not None and request.space is not None:
+            vector = self._run_vector(request, request.space, asked.vectors, queries[0].language)
+            degraded = self._find_waiting(request, vector)
+            if degraded is not None and not vector.found:
+                vector = None
+        if request.mode == "semantic" and vector is not None:
+            return Findings([KeywordLeg({}, {})] * len(queries), vector, "semantic", degraded)
         keyword = self._legs.run_keyword(queries, request.selection, max(request.candidates, request.limit))
         if vector is not None:
             vector.score([key for leg in keyword for key in leg.coverage])
         return Findings(keyword, vector, "keyword" if vector is None else request.mode, degraded)
 
-    def _run_vector(self, request: Request, queries: Sequence[Query]) -> VectorLeg:
-        name = request.space_name
-        if request.vector is not None:
-            vectors = request.vector.reshape(1, -1)
-        elif name == OWN_SPACE:
-            vectors = self._legs.embed([query.text for query in queries])
-        else:
-            raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")
-        if request.space is None:
-            raise RecallError(f"no memory has a vector in the space {name!r} yet")
+    def _run_vector(self, request: Request, space: Space, vectors: Vectors, language: str) -> VectorLeg:
         limit = max(NEAREST, 2 * request.candidates)
-        leg = self._legs.run_vector(
-            request.space,
-            vectors,
-            request.selection,
-            language=queries[0].language,
-            limit=limit,
-            raw=request.fusion == "plain",
-        )
+        raw = request.fusion == "plain"
+        leg = self._legs.run_vector(space, vectors, request.selection, language=language, limit=limit, raw=raw)
         if request.min_similarity is not None:
             leg.drop_below(request.min_similarity)
         return leg
+
+    def _find_waiting(self, request: Request, vector: VectorLeg) -> str | None:
+        """Say how many chunks can't be found by meaning yet, None if all can."""
+        if request.space_name != OWN_SPACE or not self._legs.embeds:
+            return None
+        waiting = self._store.vectors.count_pending()
+        if not waiting:
+            return None
+        chunks = f"{waiting} {'chunk waits' if waiting == 1 else 'chunks wait'} for a vector"
+        return f"{KEYWORDS_ONLY}: {chunks}" if not vector.found else f"{chunks}, found by keywords only until then"
 
     def _fuse(self, request: Request, found: Findings) -> dict[int, float]:
         vector = found.vector
         if request.fusion == "rrf":
             legs = [found.keyword[0].bm25, {} if vector is None else vector.nearest(request.candidates)]
-            return fuse_reciprocal([rank_keys(leg)[: request.candidates] for leg in legs], self._settings.rrf_k)
+            cut = [{key: leg[key] for key in rank_keys(leg)[: request.candidates]} for leg in legs]
+            return fuse_reciprocal(cut, self._settings.rrf_k)
         if request.fusion == "plain":
             return _fuse_plain(request, found)
-        return _fuse_default(request, found)
+        return _fuse_default(request, found, None)
 
     def _collapse(self, scores: Mapping[int, float], keys: Sequence[int]) -> list[Ranked]:
         """Turn chunks into records: the best chunk speaks for its record."""
@@ -166,13 +192,13 @@ class Searcher:
         chunk_keys = self._store.candidates.chunks_of(keys)
         if found.vector is not None:
             found.vector.score(chunk_keys)
-        return self._collapse(self._fuse(request, found), chunk_keys)
+        return self._collapse(_fuse_default(request, found, chunk_keys), chunk_keys)
 
     def _present(self, request: Request, found: Findings, ranked: Sequence[Ranked]) -> Hits:
         if request.fusion == "default":
             evidence = [item.score - (1.0 - CONTEXT_SHARE) * item.context for item in ranked]
         else:
-            scores = _fuse_default(request, found)
+            scores = _fuse_default(request, found, [item.chunk_key for item in ranked])
             evidence = [scores.get(item.chunk_key, 0.0) for item in ranked]
         relevances = level([judge(found.mode, value, found.size) for value in evidence])
         relevance = {item.record_key: value for item, value in zip(ranked, relevances, strict=True)}
@@ -238,15 +264,30 @@ class _Explanations:
         )
 
 
-def _fuse_default(request: Request, found: Findings) -> dict[int, float]:
-    """The default: keyword coverage and whitened cosine, weighted; questions inside the query count half."""
-    vector = found.vector
+def _fuse_default(request: Request, found: Findings, keys: Sequence[int] | None) -> dict[int, float]:
+    """The default: keyword coverage and whitened cosine, weighted; questions inside the query count half.
+
+    With `keys` only these chunks are scored.
+    """
+    weight = {"hybrid": 1.0 - request.alpha, "keyword": 1.0, "semantic": 0.0}[found.mode]
     texts = []
     for place, leg in enumerate(found.keyword):
-        meaning = vector.meaning[min(place, len(vector.meaning) - 1)] if vector is not None else {}
-        weight = {"hybrid": 1.0 - request.alpha, "keyword": 1.0, "semantic": 0.0}[found.mode]
-        texts.append(fuse_weighted(leg.coverage, meaning, weight))
+        meanings = [{}] if found.vector is None else found.vector.meaning
+        meaning = meanings[min(place, len(meanings) - 1)]
+        texts.append(fuse_weighted(_only(leg.coverage, keys), _only(meaning, keys), weight))
     return blend_questions(texts[0], texts[1:])
+
+
+def _only(evidence: Mapping[int, float], keys: Sequence[int] | None) -> Mapping[int, float]:
+    return evidence if keys is None else {key: evidence[key] for key in keys if key in evidence}
+
+
+def _is_cut(request: Request, found: Findings, scores: Mapping[int, float]) -> bool:
+    """Tell whether more candidates would bring more chunks."""
+    if request.candidates >= MOST_CANDIDATES:
+        return False
+    full = any(len(leg.bm25) >= request.candidates for leg in found.keyword)
+    return full or len(scores) > request.candidates or (found.vector is not None and found.vector.is_cut)
 
 
 def _fuse_plain(request: Request, found: Findings) -> dict[int, float]:

@@ -53,7 +53,7 @@ class Settings:
         self._check_number("recency_weight", 0, 1)
         self._check_number("recency_half_life_days", 1e-9)
         self._check_number("candidates", 1, 4096, whole=True)
-        self._check_number("rrf_k", 1)
+        self._check_number("rrf_k", 1, 1000)  # beyond, neighbouring ranks differ by no more than noise
         self._check_number("context_relevance", 0, 1)
         self._check_choice("embedding", ("inline", "background"))
         self._check_choice("durability", ("normal", "full"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 import pytest
 from support import HashedEmbedder
@@ -143,16 +145,15 @@ class LeaningEmbedder(FailingEmbedder):
         return np.full(self.means, np.nan, np.float32)
 
 
-@pytest.mark.xfail(reason="what language_mean raises or returns is not checked")
 @pytest.mark.parametrize("means", [None, 3, 64], ids=["raises", "too short", "NaN"])
 @pytest.mark.parametrize("mode", MODES)
-def test_an_embedder_whose_typical_vectors_fail_leaves_keyword_search(clock, mode, means):
+def test_typical_vectors_that_fail_are_done_without(clock, mode, means):
     embedder = LeaningEmbedder()
     embedder.means = means
     with Memory.open(":memory:", embedder=embedder, clock=clock) as memory:
         hits = fill(memory).search("docker services", mode=mode)
-        assert (ids(hits), hits.mode) == (["deploy"], "keyword")
-        assert hits.degraded
+        assert (ids(hits)[0], hits.mode, hits.degraded) == ("deploy", mode, None)
+        assert all(isfinite(hit.score) for hit in hits)
 
 
 # No embedder
@@ -227,7 +228,6 @@ class Refusing(HashedEmbedder):
         return super().embed_passages(texts)
 
 
-@pytest.mark.xfail(reason="a space without a vector counts as one that was searched")
 @pytest.mark.parametrize("mode", MODES)
 def test_memories_that_could_not_be_embedded_are_found_by_keyword_and_say_so(clock, mode):
     embedder = Refusing()
@@ -237,7 +237,6 @@ def test_memories_that_could_not_be_embedded_are_found_by_keyword_and_say_so(clo
         assert hits.degraded
 
 
-@pytest.mark.xfail(reason="memories that wait for a vector are passed over without a word")
 def test_a_search_by_meaning_says_that_some_memories_have_no_vector(clock):
     embedder = Refusing()
     embedder.refuses = False

@@ -46,8 +46,13 @@ def test_more_evidence_never_lowers_a_weighted_score(keyword, meaning, weight, m
 # Reciprocal ranks
 
 
+def legs(*rankings):
+    """Return evidence in which each ranking's keys have falling scores."""
+    return [{key: -float(place) for place, key in enumerate(ranking)} for ranking in rankings]
+
+
 def test_reciprocal_ranks_are_those_computed_by_hand():
-    fused = fuse_reciprocal([[1, 2, 3], [3, 1]], k=60)
+    fused = fuse_reciprocal(legs([1, 2, 3], [3, 1]), k=60)
     expected = {1: 1 / 61 + 1 / 62, 2: 1 / 62, 3: 1 / 63 + 1 / 61}
     assert fused == pytest.approx(expected)
     assert rank_keys(fused) == [1, 3, 2]
@@ -55,14 +60,14 @@ def test_reciprocal_ranks_are_those_computed_by_hand():
 
 @given(rankings, st.integers(1, 100))
 def test_the_order_of_the_legs_does_not_matter(rankings, k):
-    one, other = fuse_reciprocal(rankings, k), fuse_reciprocal(rankings[::-1], k)
+    one, other = fuse_reciprocal(legs(*rankings), k), fuse_reciprocal(legs(*rankings[::-1]), k)
     assert one == pytest.approx(other)
     assert rank_keys(one) == rank_keys(other)
 
 
 @given(st.lists(keys, unique=True, min_size=2), st.integers(1, 30))
 def test_one_ranking_alone_keeps_its_order(ranking, k):
-    assert rank_keys(fuse_reciprocal([ranking], k)) == ranking
+    assert rank_keys(fuse_reciprocal(legs(ranking), k)) == ranking
 
 
 @given(st.lists(keys, unique=True, min_size=2, max_size=20), st.lists(keys, unique=True, max_size=20), st.data())
@@ -71,14 +76,18 @@ def test_a_better_rank_never_lowers_a_score(ranking, other, data):
     better = [*ranking]
     better[place - 1], better[place] = better[place], better[place - 1]
     key = ranking[place]
-    assert fuse_reciprocal([better, other])[key] > fuse_reciprocal([ranking, other])[key]
+    assert fuse_reciprocal(legs(better, other))[key] > fuse_reciprocal(legs(ranking, other))[key]
 
 
 @given(rankings)
 def test_the_first_of_every_leg_comes_first(rankings):
     firsts = [[99, *ranking] for ranking in rankings]
-    fused = fuse_reciprocal(firsts)
+    fused = fuse_reciprocal(legs(*firsts))
     assert not firsts or rank_keys(fused)[0] == 99
+
+
+def test_equal_scores_share_a_rank():
+    assert fuse_reciprocal([{1: 0.5, 2: 0.5, 3: 0.4}], k=60) == {1: 1 / 61, 2: 1 / 61, 3: 1 / 63}
 
 
 # Order

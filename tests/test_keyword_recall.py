@@ -90,10 +90,7 @@ def test_an_identifier_is_not_taken_for_another_one(clock, text, query):
     ("text", "query"),
     [
         ("we deployed it on Friday", "deploying"),
-        pytest.param(
-            *("we deploy every Friday", "deployment"),
-            marks=pytest.mark.xfail(reason="Porter's deploi is not its deploy"),
-        ),
+        ("we deploy every Friday", "deployment"),
         ("she was running late", "runs"),
         ("the cats are asleep", "cat"),
         ("Alice's flat is in Berlin", "Alice flat"),
@@ -199,7 +196,6 @@ def test_a_question_with_two_words_finds_both_memories(chinese, one, other, temp
     assert {CORPUS[one[1]], CORPUS[other[1]]} <= set(hits)
 
 
-@pytest.mark.xfail(reason="function words are left out even if nothing else is found")
 @pytest.mark.parametrize("query", ["请问时候怎么样", "时候好不好"])
 def test_a_shared_function_word_is_better_than_nothing(chinese, query):
     assert found(chinese, query) == [CORPUS[2]]
@@ -211,7 +207,6 @@ CHATTER = (
 )
 
 
-@pytest.mark.xfail(reason="a query is cut after its first 64 terms, whatever they are")
 @pytest.mark.parametrize("word", ["班车", "疫苗", "花生"])
 def test_a_word_at_the_end_of_a_long_message_is_found(chinese, word):
     assert found(chinese, f"{CHATTER}，另外帮我查一下{word}")
@@ -224,18 +219,13 @@ def test_a_word_at_the_end_of_a_long_message_is_found(chinese, word):
         ("下次还去那家酒吧", "酒吧几点关门"),
         ("他从小学吉他", "吉他弹得好听吗"),
         ("目的地是苏州", "旅行目的有哪些"),
-        *(
-            pytest.param(*case, marks=pytest.mark.xfail(reason="taken for function words"))
-            for case in [
-                ("下个月去喀什出差", "喀什有好吃的餐厅吗"),
-                ("他买的个股都跌了", "哪些个股值得关注"),
-                ("布什毕业于耶鲁", "布什当过几年总统"),
-                ("山上住着一位喇嘛", "喇嘛庙的门票贵吗"),
-                ("每天吃一片维他命", "维他命什么牌子好"),
-                ("晚饭点了什锦炒面", "什锦好吃吗"),
-                ("院子里的知了叫了一夜", "知了能活多长时间"),
-            ]
-        ),
+        ("下个月去喀什出差", "喀什有好吃的餐厅吗"),
+        ("他买的个股都跌了", "哪些个股值得关注"),
+        ("布什毕业于耶鲁", "布什当过几年总统"),
+        ("山上住着一位喇嘛", "喇嘛庙的门票贵吗"),
+        ("每天吃一片维他命", "维他命什么牌子好"),
+        ("晚饭点了什锦炒面", "什锦好吃吗"),
+        ("院子里的知了叫了一夜", "知了能活多长时间"),
     ],
 )
 def test_a_word_with_a_particle_inside_is_a_word(clock, text, query):

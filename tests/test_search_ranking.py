@@ -124,14 +124,7 @@ def test_without_alpha_the_settings_decide(clock, notes):
 
 @pytest.mark.parametrize(
     ("mode", "fusion", "added"),
-    [
-        pytest.param(mode, fusion, added, marks=pytest.mark.xfail(reason="ranks of equal scores go by insertion"))
-        if fusion == "rrf" and added == "newest first"
-        else (mode, fusion, added)
-        for mode in MODES
-        for fusion in FUSIONS
-        for added in ("oldest first", "newest first")
-    ],
+    [(mode, fusion, added) for mode in MODES for fusion in FUSIONS for added in ("oldest first", "newest first")],
 )
 def test_of_equal_memories_the_newer_comes_first(memory, mode, fusion, added):
     days = range(9) if added == "oldest first" else reversed(range(9))

@@ -119,7 +119,7 @@ def test_no_terms_have_no_expression():
 @pytest.mark.parametrize(
     ("question", "terms", "weak"),
     [
-        ("What did Alice's mother say about the trip?", "alic mother sai trip", "what did about the"),
+        ("What did Alice's mother say about the trip?", "alic mother say trip", "what did about the"),
         ("怎么部署服务", "部署 署服 服务", "怎么 么部"),
         ("表妹的电话是多少？", "表妹 电话", "妹的 的电 话是 是多 多少"),
         ("茶", "茶", ""),

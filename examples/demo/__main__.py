@@ -37,7 +37,7 @@ QUESTIONS = [
     "How do we get back to the previous version?",
     "users keep getting logged out",
 ]
-CONTEXT_QUESTION = "结算页为什么变慢，怎么修好的？"
+CONTEXT_QUESTION = "订单表为什么全表扫描，索引怎么建的？"
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 WIDTH = 100
 SHOWN = 2  # hits in each cell

@@ -15,9 +15,10 @@ from .database import Database
 from .protocols import Candidate
 from .rows import COLUMNS, RECORD_COLUMNS, row_record
 
-DESCRIBE = """
+CLOSING = "char(32, 9, 10, 13, 34, 39, 41, 93) || '”’」』）】》'"  # what may follow the mark that ends a sentence
+DESCRIBE = f"""
 SELECT chunk.key, record.key, record.id, record.scope, record.session, record.created_at, chunk.tokens,
-  substr(rtrim(record.text), -1) IN ('?', '？')
+  substr(rtrim(record.text, {CLOSING}), -1) IN ('?', '？')
 FROM chunk JOIN record ON record.key = chunk.record_key
 WHERE chunk.key IN (SELECT value FROM json_each(?)) ORDER BY chunk.key
 """

@@ -1,11 +1,12 @@
 """Everything that is done to text before it is stored, indexed or searched. Pure: no file, no clock, no database."""
 
 from .clean import clean_json, clean_text
-from .query import Query, analyse_query, match_expression, term_spans
+from .query import MAX_CHARACTERS, Query, analyse_query, match_expression, term_spans
 from .segment import TOKENIZER, Terms, analyse, segmenter_version
 from .sentences import detect_language, split_sentences
 
 __all__ = [
+    "MAX_CHARACTERS",
     "TOKENIZER",
     "Query",
     "Terms",

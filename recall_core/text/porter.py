@@ -1,6 +1,7 @@
 """The Porter stemmer for English: connected, connecting and connection all become connect.
 
-M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, as Snowball's own library has it.
+Its author's second version, the "english" of his Snowball library: the first (Program 14(3), 1980) keeps deploy apart
+from deployment, and try from tries.
 """
 
 from __future__ import annotations
@@ -29,5 +30,5 @@ def stem(word: str) -> str:
     if _stemmers.stemmer is None:
         import Stemmer
 
-        _stemmers.stemmer = Stemmer.Stemmer("porter", 0)  # our cache serves all threads
+        _stemmers.stemmer = Stemmer.Stemmer("english", 0)  # our cache serves all threads
     return str(_stemmers.stemmer.stemWord(word))

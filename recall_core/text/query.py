@@ -16,7 +16,7 @@ from .normalise import fold, prepare
 from .segment import JOINER, Kind, find_pieces, user_words
 from .sentences import Language, detect_language, split_sentences
 
-MAX_TERMS = 64
+MAX_TERMS = 512
 MAX_CHARACTERS = 20_000
 MAX_QUESTIONS = 4
 
@@ -31,7 +31,7 @@ class Query:
     text: str
     """The question as it was given."""
     terms: tuple[str, ...]
-    """What to look for, at most 64: words of the user dictionary first, then the others as they come."""
+    """What to look for, at most 512: words of the user dictionary first, then the others as they come."""
     weak: tuple[str, ...]
     """Function and question words that were left out. A question that has nothing else has them as its terms."""
     language: Language
@@ -102,7 +102,8 @@ def _find_grams(run: str) -> Iterator[tuple[str, bool]]:
         return
     for start in range(len(run) - 1):
         gram = run[start : start + 2]
-        yield gram, is_function_gram(gram)
+        asks_what = run[start + 1 : start + 3] == "什么"  # 在什 of 在什么, but not 喀什
+        yield gram, asks_what or is_function_gram(gram)
 
 
 def _is_weak(surface: str, is_part: bool, shouted: bool) -> bool:

@@ -90,7 +90,7 @@ def segmenter_version() -> str:
 
     The Rust and the Python segmenter share one name, as they cut alike.
     """
-    return f"terms-{TERMS_VERSION} jieba porter t2s"
+    return f"terms-{TERMS_VERSION} jieba porter2 t2s"
 
 
 def find_pieces(text: str) -> Iterator[Piece]:
