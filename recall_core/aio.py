@@ -291,7 +291,9 @@ class AsyncMemory(AsyncView):
         return f"Async{self._memory!r}"
 
     async def flush(self, timeout: float | None = None) -> int:
-        """Give vectors to all chunks that wait for one, for at most `timeout` seconds; return how many still wait."""
+        """Index what other programs wrote, then give vectors to all chunks that wait for one, for at most `timeout`
+        seconds; return how many still wait.
+        """
         return await asyncio.to_thread(self._memory.flush, timeout)
 
     async def stats(self) -> Stats:

@@ -73,7 +73,9 @@ class Memory(View):
         return f"Memory.open({self._engine.store.path!r})"
 
     def flush(self, timeout: float | None = None) -> int:
-        """Give vectors to all chunks that wait for one, for at most `timeout` seconds; return how many still wait."""
+        """Index what other programs wrote, then give vectors to all chunks that wait for one, for at most `timeout`
+        seconds; return how many still wait.
+        """
         return self._engine.indexer.flush(timeout)
 
     def stats(self) -> Stats:

@@ -119,7 +119,8 @@ class Hit:
 class Hits(Sequence[Hit]):
     """The result of a search, best first.
 
-    `mode` is the mode that ran; `degraded` says why it is not the one asked for.
+    `mode` is the mode that ran; `degraded` says what the vectors could not do: all of it, so that keywords answered
+    instead, or a part, since some chunks wait for a vector.
     """
 
     items: tuple[Hit, ...]

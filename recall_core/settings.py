@@ -31,7 +31,7 @@ class Settings:
     recency_half_life_days: float = 30.0
     """After this many days a memory counts half as recent."""
     candidates: int = 200
-    """How many candidates each leg hands to the ranking."""
+    """How many chunks the keyword leg hands to the ranking, and how many of the fused ones take part in it."""
     rrf_k: int = 60
     """The constant of `fusion="rrf"`: the larger, the less the first places count."""
     context_relevance: float = 0.3

@@ -69,8 +69,8 @@ class View:
 
         `metadata` can be filtered by and its strings are found by keyword; `payload` is any JSON, kept as it is.
         `vector` is an embedding made elsewhere, of the vector space named `space` (the memory's own by default).
-        The same text twice in one scope is kept twice, unless `on_duplicate` says to `skip` it (the first one is
-        returned), to `touch` the first one (it counts as updated now) or to `replace` it.
+        The same text twice in one scope is kept twice, unless `on_duplicate` says to `skip` it (the stored one is
+        returned), to `touch` the stored one (it counts as updated now) or to `replace` that.
 
         Raises InvalidInputError, RecordExistsError if `id` is taken (unless on_duplicate is "replace"), and StoreError.
         """

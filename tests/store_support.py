@@ -39,16 +39,27 @@ def start(work: str, path: Path, number: int = 0) -> subprocess.Popen[str]:
     return run_python([str(HERE / "store_support.py"), work, str(path), str(number)])
 
 
-def run_python(arguments: list[str]) -> subprocess.Popen[str]:
+def run_python(arguments: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     """Start this Python with the tests' folder on its path."""
     return subprocess.Popen(
         [sys.executable, *arguments],
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONUTF8": "1"},
     )
+
+
+def beside(path: Path, *statements: str) -> None:
+    """Run SQL on a file through the stock sqlite3 of another process, as one transaction.
+
+    Not in this process: while a memory has the file open here, two copies of SQLite would not see each other's locks.
+    """
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.executescript(sys.argv[2]); c.close()"
+    out, err = run_python(["-c", code, str(path), "; ".join(["BEGIN", *statements, "COMMIT"])]).communicate()
+    assert (out, err) == ("", "")
 
 
 def release(path: Path) -> None:
@@ -127,6 +138,8 @@ def vector_faults(memory: Memory) -> list[str]:
 def _work(work: str, path: str, number: int) -> None:
     if work == "bulk":
         use_small_index(pytest.MonkeyPatch())
+    with Memory.open(":memory:", embedder=embedder()) as memory:  # loads the segmenter
+        memory.add("热身 warm up")
     while not Path(path).with_name("go").exists():
         time.sleep(0.002)
     waits = []

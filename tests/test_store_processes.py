@@ -30,7 +30,7 @@ def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsy
         sys.stdout.write(f"\n{rate:.0f} records/s, worst write {worst:.2f} s, worst read {worst_read:.2f} s\n")
     assert all(report.count == RECORDS for report in written)
     assert all(report.count > 0 for report in read)
-    assert worst < 5  # 2 s on a machine that does nothing else
+    assert worst < 2
     assert faults(db_path) == []
     with Memory.open(db_path, embedder=embedder()) as memory:
         assert (memory.flush(), memory.count()) == (0, WRITERS * RECORDS)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -20,6 +21,15 @@ from .schema import TERM_TABLE
 
 logger = logging.getLogger("recall_core")
 
+# After a transaction a writer leaves the file to others for this share of the time it took, at most so many seconds.
+# Otherwise one process that writes without a pause, and is on the CPU when the lock is free, starves all others: with
+# eight of them and durability="full" a write waited for 17 s, with the rest for 0.2 s, and more were written.
+REST_SHARE, LONGEST_REST = 0.3, 0.05
+
+# Locks belong to a process, so two copies of SQLite in one process, such as ours and that of Python's sqlite3, do not
+# see each other's: the one that closes the file takes itself for the last, and deletes the log that the other writes.
+LOG_TAKEN = "another copy of SQLite in this process, such as Python's sqlite3, has closed the file and deleted its log"
+
 
 class Connections:
     """This process's connections to one memory file, shared by all who have it open: one writes, one reads beside it.
@@ -32,37 +42,34 @@ class Connections:
         self.path = path
         self.users = 0
         self.embedding_lock = threading.RLock()  # held while texts are embedded, so that none is embedded twice
+        self._durability = durability
+        self._busy_timeout = busy_timeout
         self._pid = os.getpid()
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
         self._writing_thread: int | None = None
+        self._reading_thread: int | None = None
+        self._rests_until = 0.0
         if path != MEMORY_PATH and (kind := network_type(path)):
             logger.warning("%s lies on a network file system (%s); SQLite's log needs a local disk", path, kind)
-        with translate_errors(path), contextlib.ExitStack() as opened:
-            self._writer = connect(path, durability, busy_timeout)
-            opened.callback(self._writer.close)
-            migrate(self._writer, path)
-            self._reader = self._writer if path == MEMORY_PATH else connect(path, durability, busy_timeout)
-            opened.callback(self._reader.close)
-            loaded = [load_vec0(connection) for connection in self._both()]
-            self.has_vec0 = all(loaded)
-            for connection in self._both():
-                connection.execute(TERM_TABLE)
-            if path != MEMORY_PATH:
-                self._reader.pragma("query_only", True)
-            self.place = find_place(path)
-            opened.pop_all()
+        with translate_errors(path):
+            self._open()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """Give a connection for reading."""
         self.check_process()
-        if self._writing_thread == threading.get_ident():
-            yield self._writer
+        me = threading.get_ident()
+        if me in (self._writing_thread, self._reading_thread):
+            yield self._writer if me == self._writing_thread else self._reader
             return
-        lock = self._write_lock if self._reader is self._writer else self._read_lock
-        with lock, translate_errors(self.path):
-            yield self._reader
+        self._check_place()
+        with self._write_lock if self._reader is self._writer else self._read_lock, translate_errors(self.path):
+            self._reading_thread = me
+            try:
+                yield self._reader
+            finally:
+                self._reading_thread = None
 
     @contextlib.contextmanager
     def write(self) -> Iterator[apsw.Connection]:
@@ -74,18 +81,28 @@ class Connections:
                     yield self._writer
                 return
             self._check_place()
-            with translate_errors(self.path):
-                try:
-                    self._writer.execute("BEGIN IMMEDIATE")
-                    self._writing_thread = threading.get_ident()
-                    yield self._writer
-                    self._writer.execute("COMMIT")
-                except BaseException:
-                    if self._writer.in_transaction:  # a full disk may have rolled it back already
-                        self._writer.execute("ROLLBACK")
-                    raise
-                finally:
-                    self._writing_thread = None
+            if (rest := self._rests_until - time.perf_counter()) > 0:
+                time.sleep(rest)
+            with translate_errors(self.path), self._transaction():
+                yield self._writer
+            if self._log_is_gone():
+                raise StoreUnavailableError(f"{self.path}: {LOG_TAKEN}; what was just written may be lost: repeat it")
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            started = time.perf_counter()
+            self._writing_thread = threading.get_ident()
+            yield
+            self._writer.execute("COMMIT")
+            self._rest(started)
+        except BaseException:
+            if self._writer.in_transaction:  # a full disk may have rolled it back already
+                self._writer.execute("ROLLBACK")
+            raise
+        finally:
+            self._writing_thread = None
 
     def check_process(self) -> None:
         """Raise ClosedError in a process that was forked from the one that opened the file."""
@@ -119,19 +136,57 @@ class Connections:
         """
         if self._writing_thread is not None:  # closing would roll back what the parent is about to commit
             return
-        for connection in self._both():
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            connection.close()
+        self._drop()
+
+    def _rest(self, started: float) -> None:
+        now = time.perf_counter()
+        if self.path != MEMORY_PATH:
+            self._rests_until = now + min(REST_SHARE * (now - started), LONGEST_REST)
+
+    def _open(self) -> None:
+        with contextlib.ExitStack() as opened:
+            self._writer = connect(self.path, self._durability, self._busy_timeout)
+            opened.callback(self._writer.close)
+            migrate(self._writer, self.path)
+            self._reader = self._writer
+            if self.path != MEMORY_PATH:
+                self._reader = connect(self.path, self._durability, self._busy_timeout)
+                opened.callback(self._reader.close)
+            loaded = [load_vec0(connection) for connection in self._both()]
+            self.has_vec0 = all(loaded)
+            for connection in self._both():
+                connection.execute(TERM_TABLE)
+            if self.path != MEMORY_PATH:
+                self._reader.pragma("query_only", True)
+            self.place = find_place(self.path)
+            self._log_path = self._writer.filename_wal
+            self._log_place = find_place(self._log_path)
+            opened.pop_all()
 
     def _both(self) -> list[apsw.Connection]:
         return [self._writer] if self._reader is self._writer else [self._reader, self._writer]
 
     def _check_place(self) -> None:
-        if self.path != MEMORY_PATH and find_place(self.path) != self.place:
-            raise StoreUnavailableError(
-                f"{self.path} was moved, deleted or replaced while it was open; nothing is stored there any more, "
-                "open it again"
-            )
+        """Raise StoreUnavailableError if the file is not where it was; open it anew if its log is not."""
+        if self.path == MEMORY_PATH:
+            return
+        if find_place(self.path) != self.place:
+            raise StoreUnavailableError(f"{self.path} was moved, deleted or replaced while it was open; open it again")
+        if self._log_is_gone():
+            with self._write_lock, self._read_lock, translate_errors(self.path):
+                if self._log_is_gone():
+                    logger.warning("%s: %s, and it is opened anew", self.path, LOG_TAKEN)
+                    self._drop()
+                    self._open()
+
+    def _log_is_gone(self) -> bool:
+        return self.path != MEMORY_PATH and find_place(self._log_path) != self._log_place
+
+    def _drop(self) -> None:
+        """Close the connections without the last one's clearing up: the log is not, or no more, ours."""
+        for connection in self._both():
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.close()
 
 
 class Database:
