@@ -234,7 +234,9 @@ class Indexer:
             return error
         with self._store.records.transaction():
             self._store.pending.settle(space, chunks, vectors)
-            self._store.index.refresh(space)
+            left = self._store.index.refresh(space)
+        while left:  # one by one, so that other writers have their turn
+            left = self._store.index.refresh(space)
         return None
 
     def _note_failure(self, chunks: Sequence[PendingChunk], error: Exception) -> None:

@@ -103,6 +103,7 @@ class _Measured:
 
     version: tuple[int, int]
     records: int
+    waiting: int  # chunks of the file that had no vector yet
     statistics: Statistics
 
 
@@ -176,18 +177,19 @@ class Legs:
         version = self._store.database.version()
         with self._lock:
             known = self._measured.get(place)
+            if known is not None:
+                self._measured.move_to_end(place)
         if known is not None and known.version == version:
             return known.statistics
-        records = self._store.vectors.count_records(selection)
-        if known is not None and _still_holds(known, records):
+        records, waiting = self._store.vectors.count_records(selection), self._store.vectors.count_pending()
+        if known is not None and known.waiting == waiting and _still_holds(known, records):
             return known.statistics
         # Expired records count, too, so that the statistics do not depend on when they were made.
         scope = Selection(scope=selection.scope, now=selection.now, ignores_expiry=True)
         _, sample = self._store.vectors.sample(space, scope, max(1, records // SAMPLE))
         statistics = measure(to_units(sample))
         with self._lock:
-            self._measured[place] = _Measured(version, records, statistics)
-            self._measured.move_to_end(place)
+            self._measured[place] = _Measured(version, records, waiting, statistics)
             while len(self._measured) > MOST_SCOPES:
                 self._measured.popitem(last=False)
         return statistics

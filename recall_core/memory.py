@@ -23,6 +23,7 @@ from .view import View
 
 logger = logging.getLogger("recall_core")
 
+ANEW = 'To index all records anew, run "UPDATE record SET text = text" with sqlite3 and open the file again'
 CLOSE_TIMEOUT = 5.0  # seconds that close waits for the batch that is being embedded
 
 
@@ -84,7 +85,7 @@ class Memory(View):
         segmenter = engine.store.facts.segmenter() or segmenter_version()
         notes = []
         if segmenter != segmenter_version():
-            notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}: reindex")
+            notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}. {ANEW}")
         if engine.store.index.name != "vec0":
             notes.append("sqlite-vec can't be loaded here: vectors are compared one by one, exactly but slowly")
         return engine.store.facts.stats(segmenter=segmenter, vector_index=engine.store.index.name, notes=tuple(notes))
@@ -104,9 +105,7 @@ def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, cl
     if words != stored:
         store.facts.add_words(words - stored)
         if store.facts.segmenter() is not None:
-            logger.warning(
-                "%s has new dictionary words; records stored before are found by them after reindex", store.path
-            )
+            logger.warning("%s has new dictionary words, which are not found in older records. %s", store.path, ANEW)
     return Engine(
         store=store,
         indexer=Indexer(store, model, settings, words, clock),
@@ -134,7 +133,7 @@ def _catch_up(engine: Engine) -> None:
     if known is None:
         engine.store.facts.save_segmenter(version)
     elif known != version:
-        logger.warning("%s was indexed by %s, new text uses %s: reindex the file", engine.store.path, known, version)
+        logger.warning("%s was indexed by %s, new text uses %s. %s", engine.store.path, known, version, ANEW)
     changed = engine.indexer.reindex_stale()
     if changed:
         logger.info("%s: indexed %d records that another program had written", engine.store.path, changed)

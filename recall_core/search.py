@@ -116,12 +116,12 @@ class Searcher:
                 vectors = request.vector.reshape(1, -1)
             elif name == OWN_SPACE:
                 vectors = self._legs.embed([query.text for query in queries])
-            else:
+            elif request.space is not None:
                 raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")
+            if request.space is None:
+                raise RecallError(f"no memory has a vector in the space {name!r} yet")
         except RecallError as error:
             return Asked(None, f"{KEYWORDS_ONLY}: {error}")
-        if request.space is None:
-            return Asked(None, f"{KEYWORDS_ONLY}: no memory has a vector in the space {name!r} yet")
         return Asked(vectors, None)
 
     def _find(self, request: Request, queries: Sequence[Query], asked: Asked) -> Findings:

@@ -1,234 +1,377 @@
-"""What becomes of a text behind `add`: chunks, terms and vectors, at once or later, whatever the embedder does."""
+"""Every text gets its vector once, whoever fails or is killed meanwhile, and no text is cut silently."""
 
 from __future__ import annotations
 
-import sqlite3
+import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+import time
 
-import numpy as np
 import pytest
+from indexer_support import WRONG, MoodyEmbedder, SlowEmbedder, WindowEmbedder, WrongEmbedder
+from store_support import faults, vector_faults
 from support import HashedEmbedder
 
 from recall_core import Memory, Settings
-from recall_core.chunking import estimate_tokens
-from recall_core.embedding import load_bundled
-from recall_core.errors import InvalidInputError
+from recall_core.errors import EmbedderMismatchError
 
-
-class Moody(HashedEmbedder):
-    """Fails as it is told to: on every text, or on those that hold a word."""
-
-    down = False
-    poison: str | None = None
-    wrong: object = None
-
-    def embed_passages(self, texts):
-        if self.down or (self.poison and any(self.poison in text for text in texts)):
-            raise ConnectionError("the model is away")
-        if self.wrong is not None:
-            return np.full((len(texts), self.dimensions), self.wrong, dtype=np.float32)
-        return super().embed_passages(texts)
-
-
-class Slow(HashedEmbedder):
-    """Waits until it is let go."""
-
-    def __init__(self):
-        super().__init__()
-        self.gate = threading.Event()
-        self.threads = set()
-
-    def embed_passages(self, texts):
-        self.threads.add(threading.get_ident())
-        assert self.gate.wait(20)
-        return super().embed_passages(texts)
-
-
-class Sentences:
-    """A user's chunker."""
-
-    def chunk(self, text):
-        ends = [place + 1 for place, character in enumerate(text) if character == "."]
-        return list(zip([0, *ends[:-1]], ends, strict=True))
+BACKGROUND = Settings(embedding="background")
 
 
 @pytest.fixture
-def moody(clock):
-    embedder = Moody()
-    with Memory.open(":memory:", embedder=embedder, clock=clock) as memory:
-        yield memory, embedder
+def embedder():
+    return HashedEmbedder(16)
 
 
-def found(memory, query, **arguments):
-    return [hit.record.text for hit in memory.search(query, **arguments)]
+def find(memory, query, mode="semantic"):
+    hits = memory.search(query, mode=mode, limit=1)
+    return [hit.record.text for hit in hits if mode == "keyword" or (hit.why.similarity or 0) > 0.99]
 
 
-# Once per file
+def wait_until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
-def test_the_same_text_is_embedded_once_however_many_records_hold_it(db_path):
-    embedder = HashedEmbedder()
+# Once
+
+
+def test_a_text_is_embedded_once_however_many_records_hold_it(db_path, embedder):
     with Memory.open(db_path, embedder=embedder) as memory:
-        memory.add("the same text", scope="a")
-        memory.add("the same text", scope="b")
-        memory.add_many({"text": "the same text"} for _ in range(5))
+        memory.add("Rockets fly")
+        memory.add("Rockets fly", scope="user/1", tags=["t"])
+        memory.add_many({"text": "Rockets fly", "session": f"s{number}"} for number in range(300))
+        assert vector_faults(memory) == []
     with Memory.open(db_path, embedder=embedder) as memory:
-        memory.add("the same text", scope="c")
-        assert memory.stats().spaces[0].vectors == 8
-    assert embedder.passages == ["the same text"]
+        memory.add("Rockets fly", scope="user/2")
+        memory.delete(memory.add("Turtles swim").id)
+        assert memory.flush() == 0
+    assert embedder.passages == ["Rockets fly", "Turtles swim"]
 
 
-def test_who_said_it_is_part_of_what_is_embedded(moody):
-    memory, embedder = moody
-    memory.add("I like tea", role="Alice")
-    memory.add("I like tea", role="user")
-    assert embedder.passages == ["Alice: I like tea", "I like tea"]
+def test_a_text_is_embedded_once_within_a_batch(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add_many({"text": f"text {number % 10}"} for number in range(600))
+    assert sorted(embedder.passages) == sorted({f"text {number}" for number in range(10)})
+
+
+def test_threads_and_flush_embed_no_text_twice(db_path, embedder):
+    with (
+        Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory,
+        Memory.open(db_path, embedder=embedder) as second,
+    ):
+
+        def work(number):
+            for place in range(40):
+                (memory if number % 2 else second).add(f"text {place}")
+            memory.flush()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+    assert sorted(embedder.passages) == sorted(f"text {place}" for place in range(40))
+
+
+def test_the_same_words_by_another_speaker_are_another_text(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder) as memory:
+        for role in (None, "Anna", "Bob", "user", "Assistant", " anna ", "  ", "x" * 100):
+            memory.add("Rockets fly", role=role)
+    assert embedder.passages == [
+        "Rockets fly",
+        "Anna: Rockets fly",
+        "Bob: Rockets fly",
+        "anna: Rockets fly",
+        "x" * 64 + ": Rockets fly",
+    ]
+
+
+def test_a_new_role_gives_a_new_vector(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add("Rockets fly", id="r", role="Anna")
+        memory.update("r", role="Bob")
+        assert (find(memory, "Bob: Rockets fly"), find(memory, "Anna: Rockets fly")) == (["Rockets fly"], [])
+
+
+def test_a_record_replaced_without_its_given_vector_gets_one_of_ours(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add("Rockets fly", id="r", vector=[1.0] + [0.0] * 15)
+        memory.add("Rockets fly", id="r", on_duplicate="replace")
+        assert (memory.flush(), find(memory, "Rockets fly")) == (0, ["Rockets fly"])
 
 
 # Failures
 
 
-def test_a_text_is_kept_and_found_by_keyword_while_the_model_is_away(moody):
-    memory, embedder = moody
+def test_a_failure_keeps_the_text_and_is_made_good_later(db_path, clock, caplog):
+    embedder = MoodyEmbedder()
     embedder.down = True
-    memory.add("docker deploys the services")
-    assert found(memory, "docker") == ["docker deploys the services"]
-    assert (memory.stats().pending, memory.stats().failed) == (1, 1)
+    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
+        memory.add("Rockets fly")
+        assert find(memory, "rockets", "keyword") == ["Rockets fly"]
+        stats = memory.stats()
+        assert (stats.pending, stats.failed) == (1, 1)
+        assert "ConnectionError: the embedder is down" in caplog.text
+        embedder.down = False
+    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
+        assert memory.flush() == 0
+        stats = memory.stats()
+        assert (stats.pending, stats.failed, find(memory, "Rockets fly")) == (0, 0, ["Rockets fly"])
 
 
-def test_flush_tries_again_what_has_failed(moody):
-    memory, embedder = moody
+def test_no_text_of_a_memory_is_logged(db_path, caplog):
+    caplog.set_level(logging.INFO)
+    with Memory.open(db_path, embedder=MoodyEmbedder("secret")) as memory:
+        memory.add_many([{"text": "my secret"}, {"text": "Rockets fly"}])
+        memory.flush()
+    assert "refused" in caplog.text
+    assert "my secret" not in caplog.text
+
+
+def test_failed_texts_are_tried_again_after_a_while_that_grows(db_path, clock):
+    embedder = MoodyEmbedder("poison")
+    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
+        memory.add("poison")
+        tried = []
+        due = memory._engine.store.pending.due
+        for _ in range(4):
+            waited = 0
+            while not due(1, int(clock() * 1e6)):
+                clock.advance(30)
+                waited += 30
+            tried.append(waited)
+            memory._engine.indexer._embed_batch(None)
+    assert tried == [60, 120, 240, 480]
+
+
+@pytest.mark.parametrize("poisoned", [[0], [599], [300], [0, 1, 2], [0, 599], [255, 256], list(range(0, 600, 30))])
+def test_refused_texts_do_not_keep_the_others_waiting(db_path, poisoned):
+    embedder = MoodyEmbedder("poison")
+    records = [{"text": f"{'poison' if number in poisoned else 'text'} {number}"} for number in range(600)]
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add_many(records)
+        assert memory.flush() == len(poisoned)
+        assert memory.stats().failed == len(poisoned)
+        assert len(embedder.passages) == 600 - len(poisoned)
+        assert find(memory, "text 298") == ["text 298"]
+        embedder.poison.clear()
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+
+
+def test_an_embedder_that_is_down_is_not_asked_for_each_text(db_path):
+    embedder = MoodyEmbedder()
     embedder.down = True
-    memory.add("docker deploys the services")
-    assert memory.flush() == 1
-    embedder.down = False
-    assert memory.flush() == 0
-    assert found(memory, "docker", mode="semantic") == ["docker deploys the services"]
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+        memory.add_many({"text": f"text {number}"} for number in range(1000))
+        assert memory.flush() == 1000
+        assert embedder.calls < 30
+        embedder.down = False
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
 
 
-def test_one_refused_text_does_not_keep_the_others_waiting(moody):
-    memory, embedder = moody
-    embedder.poison = "poison"
-    memory.add_many({"text": text} for text in ("first", "the poison", "second", "third"))
-    assert (memory.stats().pending, memory.stats().spaces[0].vectors) == (1, 3)
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG.keys())
+def test_what_is_no_vector_is_refused_and_noted(db_path, change):
+    embedder = WrongEmbedder(change)
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add("Rockets fly")
+        memory.add_many([{"text": "Turtles swim"}, {"text": "Whales sing"}])
+        assert find(memory, "turtles", "keyword") == ["Turtles swim"]
+        assert memory.stats().failed > 0
+        embedder.change = None
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+        assert find(memory, "Whales sing") == ["Whales sing"]
 
 
-@pytest.mark.parametrize("wrong", [0.0, float("nan"), float("inf")])
-def test_vectors_that_can_not_be_compared_are_refused(moody, wrong):
-    memory, embedder = moody
-    embedder.wrong = wrong
-    memory.add("docker deploys the services")
-    assert memory.stats().pending == 1
-    embedder.wrong = None
-    assert memory.flush() == 0
+def test_an_embedder_of_another_model_is_refused_at_once(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add("Rockets fly")
+    with pytest.raises(EmbedderMismatchError, match="open the file with the embedder that made them"):
+        Memory.open(db_path, embedder=HashedEmbedder(32))
+    with Memory.open(db_path, embedder=None) as memory:
+        memory.add("Turtles swim")
+    with Memory.open(db_path, embedder=embedder) as memory:
+        assert (memory.flush(), find(memory, "Turtles swim")) == (0, ["Turtles swim"])
 
 
-def test_vectors_of_another_size_than_promised_are_refused(clock):
-    embedder = HashedEmbedder(8)
-    embedder.dimensions = 16
-    embedder._embed = lambda texts: np.ones((len(texts), 8), dtype=np.float32)
-    with Memory.open(":memory:", embedder=embedder, clock=clock) as memory:
-        memory.add("docker deploys the services")
-        assert (memory.stats().pending, memory.flush()) == (1, 1)
+def test_a_change_during_embedding_gets_a_vector_of_its_own(db_path):
+    embedder = SlowEmbedder()
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+        memory.add("Rockets fly", id="role", role="Anna")
+        memory.add("Turtles swim", id="text")
+        memory.add("Whales sing", id="gone")
+        assert embedder.begun.wait(20)
+        memory.update("role", role="Bob")
+        memory.update("text", text="Turtles dive")
+        memory.delete("gone")
+        embedder.may.set()
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+        assert (find(memory, "Bob: Rockets fly"), find(memory, "Turtles dive")) == (["Rockets fly"], ["Turtles dive"])
+        assert (find(memory, "Anna: Rockets fly"), find(memory, "Turtles swim")) == ([], [])
 
 
 # In the background
 
 
-def test_in_the_background_add_returns_before_the_vector_is_made():
-    embedder = Slow()
-    with Memory.open(":memory:", embedder=embedder, settings=Settings(embedding="background")) as memory:
-        memory.add("docker deploys the services")
-        assert (found(memory, "docker", mode="keyword"), memory.stats().pending) == (["docker deploys the services"], 1)
-        embedder.gate.set()
-        assert memory.flush(20) == 0
+def test_in_the_background_adding_does_not_wait_for_vectors(db_path):
+    embedder = SlowEmbedder()
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+        memory.add("Rockets fly")
+        assert (memory.stats().pending, find(memory, "rockets", "keyword")) == (1, ["Rockets fly"])
+        assert memory.flush(timeout=0.05) == 1
+        embedder.may.set()
+        assert (memory.flush(), find(memory, "Rockets fly")) == (0, ["Rockets fly"])
 
 
-def test_what_is_not_embedded_when_a_memory_is_closed_is_embedded_after_the_next_open(db_path):
-    embedder = Moody()
-    embedder.down = True
-    with Memory.open(db_path, embedder=embedder) as memory:
+def test_the_worker_misses_no_text_however_they_come(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+        for number in range(100):
+            memory.add(f"text {number}")
+            if number % 3 == 0:  # the worker is about to end
+                wait_until(lambda: memory.stats().pending == 0)
+        wait_until(lambda: memory.stats().pending == 0)
+    assert len(embedder.passages) == 100
+
+
+def test_what_another_process_left_pending_is_taken_up_by_the_worker(db_path, embedder):
+    with Memory.open(db_path, embedder=None) as memory:
         memory.add_many({"text": f"text {number}"} for number in range(300))
         assert memory.stats().pending == 300
-    with Memory.open(db_path, embedder=HashedEmbedder()) as memory:
-        assert memory.flush() == 0
-        assert memory.stats().spaces[0].vectors == 300
+    with Memory.open(db_path, embedder=embedder) as memory:
+        wait_until(lambda: memory.stats().pending == 0)
+        assert vector_faults(memory) == []
 
 
-def test_a_memory_filled_without_a_model_gets_its_vectors_from_the_first_that_opens_it(db_path):
-    with Memory.open(db_path, embedder=None) as memory:
-        memory.add("docker deploys the services")
-    with Memory.open(db_path, embedder=HashedEmbedder()) as memory:
-        assert memory.flush() == 0
-        assert found(memory, "docker", mode="semantic") == ["docker deploys the services"]
+def test_closing_leaves_in_the_file_what_is_pending(db_path, monkeypatch):
+    monkeypatch.setattr("recall_core.memory.CLOSE_TIMEOUT", 0.05)
+    embedder = SlowEmbedder()
+    memory = Memory.open(db_path, embedder=embedder, settings=BACKGROUND)
+    memory.add("Rockets fly")
+    assert embedder.begun.wait(20)
+    memory.close()
+    embedder.may.set()
+    with Memory.open(db_path, embedder=HashedEmbedder(16)) as memory:
+        assert (memory.flush(), find(memory, "Rockets fly")) == (0, ["Rockets fly"])
+    assert faults(db_path) == []
 
 
-def test_eight_threads_add_and_search_at_once(db_path):
-    with Memory.open(db_path, embedder=HashedEmbedder()) as memory, ThreadPoolExecutor(8) as pool:
+def test_eight_threads_add_and_search_at_once(db_path, embedder):
+    seen = []
 
-        def work(number: int) -> int:
-            for place in range(20):
-                memory.add(f"note {number} {place}", scope=f"user/{number}")
-                assert len(memory.search("note", scope=f"user/{number}", limit=50)) == place + 1
-            return memory.count(f"user/{number}")
+    def work(number):
+        try:
+            for place in range(30):
+                memory.add(f"thread {number} says {place}", scope=f"user/{number}")
+                for mode in ("keyword", "semantic", "hybrid"):
+                    assert memory.search(f"thread {number}", scope=f"user/{number}", mode=mode)
+                memory.update(memory.records(scope=f"user/{number}", limit=1)[0].id, importance=place / 100)
+        except Exception as error:
+            seen.append(error)
 
-        assert list(pool.map(work, range(8))) == [20] * 8
-        assert memory.flush() == 0
-
-
-def test_two_handles_on_one_file_see_each_other(db_path):
-    embedder = HashedEmbedder()
-    with Memory.open(db_path, embedder=embedder) as one, Memory.open(db_path, embedder=embedder) as other:
-        one.add("docker deploys the services")
-        assert found(other, "docker", mode="semantic") == ["docker deploys the services"]
-        one.close()
-        assert other.count() == 1
+    with Memory.open(db_path, embedder=embedder) as memory:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (seen, memory.count(), memory.flush(), vector_faults(memory)) == ([], 240, 0, [])
+    assert faults(db_path) == []
 
 
 # Chunks
 
 
-def test_a_user_s_chunker_cuts_and_one_record_comes_back(clock):
-    embedder = HashedEmbedder()
-    settings = Settings(chunker=Sentences())
-    with Memory.open(":memory:", embedder=embedder, settings=settings, clock=clock) as memory:
-        memory.add("Docker deploys. Coffee is black. The cat sleeps.")
-        assert embedder.passages == ["Docker deploys.", " Coffee is black.", " The cat sleeps."]
-        (hit,) = memory.search("coffee")
-        assert hit.record.text[hit.chunk.start : hit.chunk.end] == hit.chunk.text == " Coffee is black."
+class Halves:
+    """Cuts every text in the middle."""
+
+    def chunk(self, text):
+        middle = len(text) // 2
+        return [(0, middle), (middle, len(text))]
 
 
-def test_a_chunker_that_answers_nonsense_is_refused_and_nothing_is_stored(clock):
-    class Nonsense:
-        def chunk(self, text):
-            return [(5, 2)]
-
-    with Memory.open(":memory:", embedder=None, settings=Settings(chunker=Nonsense()), clock=clock) as memory:
-        with pytest.raises(InvalidInputError, match="chunker"):
-            memory.add("some text")
-        assert memory.count() == 0
+def chunks(memory):
+    with memory._engine.store.database.read() as connection:
+        return connection.execute("SELECT start, stop FROM chunk ORDER BY key").fetchall()
 
 
-@pytest.mark.parametrize("unit", ["characters", "tokens"])
-def test_chunks_have_the_size_that_was_asked_for(clock, unit):
-    settings = Settings(chunk_size=100, chunk_overlap=20, chunk_unit=unit)
-    embedder = HashedEmbedder()
-    with Memory.open(":memory:", embedder=embedder, settings=settings, clock=clock) as memory:
-        memory.add("".join(f"数据库备份第{number}次执行。" for number in range(60)))
-        assert len(embedder.passages) > 5
-        measure = len if unit == "characters" else lambda passage: len(estimate_tokens(passage))
-        assert all(measure(passage) <= 100 for passage in embedder.passages)
+def test_a_chunker_of_the_users_cuts_in_place_of_ours(db_path, embedder):
+    with Memory.open(db_path, embedder=embedder, settings=Settings(chunker=Halves())) as memory:
+        memory.add("Rockets fly")
+        assert chunks(memory) == [(0, 5), (5, 11)]
+    assert embedder.passages == ["Rocke", "ts fly"]
 
 
-def test_every_token_of_a_long_text_is_embedded_by_the_bundled_model(db_path):
-    model = load_bundled()
-    text = "部署服务之前先备份数据库 and check the release notes of version v1.2.3. " * 120
-    with Memory.open(db_path, embedder=model, settings=Settings(chunk_size=100_000)) as memory:
+def test_a_chunker_that_fails_keeps_no_memory_from_being_opened(db_path, embedder, caplog):
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add("Rockets fly")
+        with memory._engine.store.database.write() as connection:
+            connection.execute("UPDATE record SET indexed = 0")
+    broken = type("Broken", (), {"chunk": lambda self, text: 1 / 0})()
+    with Memory.open(db_path, embedder=embedder, settings=Settings(chunker=broken)) as memory:
+        assert memory.count() == 1
+    assert "can't be indexed (ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("unit", ["tokens", "characters"])
+def test_the_size_is_in_tokens_or_characters(db_path, unit):
+    text = "数据库配置写在文件里。" * 20
+    with Memory.open(
+        db_path, embedder=None, settings=Settings(chunk_size=50, chunk_overlap=0, chunk_unit=unit)
+    ) as memory:
         memory.add(text)
-    with closing(sqlite3.connect(db_path)) as connection:
-        chunks = connection.execute("SELECT start, stop FROM chunk ORDER BY place").fetchall()
-    assert all(len(model.token_spans(text[start:stop])) <= model.window for start, stop in chunks)
-    covered = {place for start, stop in chunks for place in range(start, stop)}
-    assert {place for place, character in enumerate(text) if not character.isspace()} <= covered
+        assert len(chunks(memory)) == 5
+        assert all(stop - start <= 50 for start, stop in chunks(memory))
+
+
+TEXTS = ["x" * 250, "é" * 200, "数据库" * 40, "🚀" * 60, "ﷺ" * 100, "각" * 90, "word " * 45, "a\n\n" * 60]
+
+
+@pytest.mark.parametrize("unit", ["tokens", "characters"])
+@pytest.mark.parametrize("window", [16, 64, 200])
+@pytest.mark.parametrize("role", [None, "Anna"])
+def test_no_text_is_cut_by_the_window_of_a_model(db_path, window, unit, role):
+    embedder = WindowEmbedder(window)
+    with Memory.open(db_path, embedder=embedder, settings=Settings(chunk_unit=unit)) as memory:
+        for text in TEXTS:
+            memory.add(text, role=role)
+            spans = chunks(memory)
+            assert (
+                not set(range(len(text.rstrip())))
+                - {n for start, stop in spans for n in range(start, stop)}
+                - blanks(text)
+            )
+            memory.delete([record.id for record in memory.records()])
+    assert max(len(embedder.token_spans(passage)) for passage in embedder.passages) <= window
+
+
+def blanks(text):
+    return {place for place, letter in enumerate(text) if letter.isspace()}
+
+
+def test_every_token_of_a_long_text_is_seen_by_the_bundled_model(db_path):
+    text = "\n\n".join(
+        f"第{number}条：数据库配置写在 config.yaml 里，端口是 {8000 + number}。 The user prefers dark mode, "
+        f"says {'very ' * (number % 7)}clearly item {number}; ﷺ 🚀 {'x' * number}"
+        for number in range(120)
+    )
+    with Memory.open(db_path) as memory:
+        model = memory._engine.embedder
+        memory.add(text, role="Anna")
+        spans = chunks(memory)
+        assert memory.flush() == 0
+    assert max(len(model.token_spans(f"Anna: {text[start:stop]}")) for start, stop in spans) <= model.window
+    tokens = [trim(text, *token) for token in model.token_spans(text)]
+    assert len(tokens) > 3 * model.window
+    assert [text[start:stop] for start, stop in tokens if not covers(spans, start, stop)] == []
+
+
+def trim(text, start, stop):
+    """Return a token's offsets without the white space around it, which lies between chunks."""
+    token = text[start:stop]
+    return stop - len(token.lstrip()), start + len(token.rstrip())
+
+
+def covers(spans, start, stop):
+    return start >= stop or any(first <= start and stop <= last for first, last in spans)

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -164,20 +165,16 @@ except StoreUnavailableError as error:
         (0o755, 0o000, "no permission to write to the file"),
     ],
 )
-def test_a_place_that_may_not_be_written_to_is_told(tmp_path_factory, folder_mode, file_mode, message):
-    base = tmp_path_factory.mktemp("shared")
-    for parent in (base, *base.parents):  # somebody else has to come this far
-        if parent.stat().st_uid == os.getuid() and parent != Path(parent.anchor):
-            parent.chmod(parent.stat().st_mode | 0o011)
-    folder = base / "folder"
-    folder.mkdir()
-    if file_mode is not None:
-        make_memory(folder / "memory.db")
-        (folder / "memory.db").chmod(file_mode if os.getuid() == 0 else file_mode & 0o444)
-    folder.chmod(folder_mode if os.getuid() == 0 else folder_mode & 0o555)
-    try:
+def test_a_place_that_may_not_be_written_to_is_told(folder_mode, file_mode, message):
+    with tempfile.TemporaryDirectory() as base:  # not pytest's, which nobody else may enter
+        Path(base).chmod(0o755)
+        folder = Path(base) / "folder"
+        folder.mkdir()
+        if file_mode is not None:
+            make_memory(folder / "memory.db")
+            (folder / "memory.db").chmod(file_mode if os.getuid() == 0 else file_mode & 0o444)
+        folder.chmod(folder_mode if os.getuid() == 0 else folder_mode & 0o555)
         out, err = run_python(["-c", AS_NOBODY, str(folder / "memory.db")]).communicate()
-    finally:
         folder.chmod(0o755)
     assert (message in out, err) == (True, ""), out
 

@@ -1,156 +1,345 @@
-"""Both vector indexes answer alike, and as a plain scan would."""
+"""Both vector indexes find what a plain comparison of all vectors finds, whatever was changed before."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 import pytest
-from support import HashedEmbedder
+from store_support import beside, faults, vector_faults
+from support import NOW, FixedClock, HashedEmbedder
 
 from recall_core import Memory
 from recall_core.filters import make_selection
 from recall_core.store import nearest
 from recall_core.store.nearest import ExactIndex, Vec0Index
 
-DIMENSIONS = 16
-SPACE = "host"
+D = 12
+HOST = "host"
 
 
-@pytest.fixture(params=["exact", "vec0"])
-def memory(request, db_path, clock, monkeypatch):
-    """A memory whose index serves from a few dozen vectors on."""
-    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
-    monkeypatch.setattr(nearest, "EXACT_UP_TO", 20)
-    with Memory.open(db_path, embedder=None, clock=clock) as memory:
+def exact(database):
+    return ExactIndex(database, exact_up_to=10)
+
+
+def vec0(database):
+    if not database.has_vec0:
+        pytest.skip("sqlite-vec can't be loaded here")
+    return Vec0Index(database, index_from=20, exact_up_to=10)
+
+
+@pytest.fixture(params=[exact, vec0], ids=["exact", "vec0"])
+def make_index(request):
+    return request.param
+
+
+@pytest.fixture
+def memory(db_path, make_index):
+    with Memory.open(db_path, embedder=None, clock=FixedClock()) as memory:
         store = memory._engine.store
-        if request.param == "exact":
-            store.index = ExactIndex(store.database, exact_up_to=20)
-        else:
-            store.index = Vec0Index(store.database, index_from=50, exact_up_to=20)
+        store.index = make_index(store.database)
         yield memory
 
 
-def make_vectors(count: int, seed: int = 0) -> np.ndarray:
-    vectors = np.random.default_rng(seed).normal(size=(count, DIMENSIONS)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
 
 
-def fill(memory, vectors, scope="large", start=0):
+def make_vectors(rng, count, dimensions=D):
+    """Return vectors of all lengths, shape (count, dimensions)."""
+    directions = rng.normal(size=(count, dimensions))
+    return (directions * rng.uniform(0.01, 100, (count, 1))).astype(np.float32)
+
+
+def add(memory, ids, vectors, *, space=HOST, **arguments):
+    memory.add_many(
+        {"text": f"text {id}", "id": id, "vector": vector, "space": space} | arguments
+        for id, vector in zip(ids, vectors, strict=True)
+    )
+
+
+def names(prefix, count):
+    return [f"{prefix}{number:03}" for number in range(count)]
+
+
+def select(**arguments):
+    return make_selection(now=NOW, **arguments)
+
+
+def find(memory, query, selection=None, limit=5, space=HOST):
+    """Return the ids of the records nearest to a query, best first."""
+    store = memory._engine.store
+    found = store.index.nearest(store.vectors.find_space(space), query, selection or select(), limit)
+    assert len(found.keys) == len(found.vectors) == len(set(found.keys))
+    ids = {
+        key: candidate.record_id for key, candidate in ((c.chunk_key, c) for c in store.candidates.describe(found.keys))
+    }
+    cosines = found.vectors @ query / np.linalg.norm(found.vectors, axis=1)
+    return [ids[found.keys[place]] for place in np.argsort(-cosines, kind="stable")][:limit]
+
+
+def expect(vectors, query, limit=5):
+    """Return what `find` has to, from vectors by id, by comparing all of them."""
+    cosines = {id: vector @ query / np.linalg.norm(vector) for id, vector in vectors.items()}
+    return sorted(cosines, key=lambda id: -cosines[id])[:limit]
+
+
+def refresh(memory, space=HOST):
+    store = memory._engine.store
+    while store.index.refresh(store.vectors.find_space(space)):
+        pass
+
+
+def tables(memory):
+    with memory._engine.store.database.read() as connection:
+        sql = "SELECT name FROM sqlite_schema WHERE sql LIKE '%USING vec0(%' ORDER BY name"
+        return [name for (name,) in connection.execute(sql)]
+
+
+# Finding
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 19, 20, 21, 300])
+def test_the_nearest_are_found_whatever_the_size_of_the_space(memory, rng, count):
+    vectors = dict(zip(names("r", count), make_vectors(rng, count), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    for query in make_vectors(rng, 5):
+        assert find(memory, query) == expect(vectors, query)
+
+
+@pytest.mark.parametrize("limit", [1, 10, 60, 4096, 5000])
+def test_as_many_are_found_as_were_asked_for(memory, rng, limit):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    (query,) = make_vectors(rng, 1)
+    assert find(memory, query, limit=limit) == expect(vectors, query, limit)
+
+
+def test_the_number_of_compared_vectors_is_that_of_the_selected_ones(memory, rng):
+    add(memory, names("a", 50), make_vectors(rng, 50), scope="a")
+    add(memory, names("b", 30), make_vectors(rng, 30), scope="b")
+    store = memory._engine.store
+    space, (query,) = store.vectors.find_space(HOST), make_vectors(rng, 1)
+    compared = [store.index.nearest(space, query, select(scope=scope), 5).compared for scope in ("", "a", "b", "c")]
+    assert compared == [80, 50, 30, 0]
+
+
+SELECTIONS = {
+    "scope": {"scope": "user/2"},
+    "subtree": {"scope": "user"},
+    "session": {"session": "s1"},
+    "roles": {"roles": ["Anna"]},
+    "tags": {"tags": ["t0", "t1"]},
+    "time": {"since": "2026-01-02", "until": "2026-01-20"},
+    "metadata": {"where": {"n": {"$gte": 40}}},
+    "all at once": {"scope": "user", "session": "s0", "roles": ["Bob"], "where": {"n": {"$lt": 150}}},
+    "nothing": {"scope": "nowhere"},
+}
+
+
+@pytest.mark.parametrize("arguments", SELECTIONS.values(), ids=SELECTIONS.keys())
+def test_a_selection_is_applied_before_the_nearest_are_taken(memory, rng, arguments):
+    vectors = make_vectors(rng, 200)
     memory.add_many(
         {
-            "text": f"text {start + number}",
-            "id": f"{start + number:04}",
-            "scope": scope,
-            "metadata": {"kind": number % 10},
-            "vector": vector,
-            "space": SPACE,
+            "text": f"text {n}", "id": f"r{n:03}", "vector": vector, "space": HOST, "scope": f"user/{n % 3}",
+            "session": f"s{n % 2}", "role": ("Anna", "Bob")[n % 5 > 0], "tags": [f"t{n % 7}"], "metadata": {"n": n},
+            "created_at": f"2026-01-{n % 28 + 1:02}",
         }
-        for number, vector in enumerate(vectors)
-    )
+        for n, vector in enumerate(vectors)
+    )  # fmt: skip
+    selection = select(**arguments)
+    selected = {record.id for record in memory._engine.store.records.page(selection, 1000, None)}
+    for query in make_vectors(rng, 3):
+        known = {f"r{n:03}": vector for n, vector in enumerate(vectors) if f"r{n:03}" in selected}
+        assert find(memory, query, selection) == expect(known, query)
 
 
-def find(memory, query, limit=10, **arguments) -> list[str]:
-    """Return the ids of the nearest by cosine."""
-    hits = memory.search("", mode="semantic", fusion="plain", vector=query, space=SPACE, limit=limit, **arguments)
-    return [hit.record.id for hit in hits]
+def test_few_records_of_one_scope_are_found_behind_hundreds_of_nearer_ones(memory, rng):
+    (query,) = make_vectors(rng, 1)
+    near = query + rng.normal(size=(500, D)).astype(np.float32) * 0.01
+    add(memory, names("near", 500), near, scope="user/1")
+    add(memory, names("far", 5), -query + make_vectors(rng, 5), scope="user/2")
+    assert sorted(find(memory, query, select(scope="user/2"))) == names("far", 5)
 
 
-def expect(vectors, query, ids, limit=10) -> list[str]:
-    order = np.argsort(-(vectors @ query), kind="stable")[:limit]
-    return [ids[place] for place in order]
+def test_expired_records_are_passed_over(memory, rng):
+    (query,) = make_vectors(rng, 1)
+    add(memory, names("gone", 30), [query] * 30, expires_at="2026-01-01")
+    add(memory, names("kept", 30), make_vectors(rng, 30))
+    assert all(id.startswith("kept") for id in find(memory, query))
 
 
-@pytest.mark.parametrize("count", [10, 49, 51, 300])
-def test_the_nearest_are_those_of_a_scan(memory, count):
-    vectors = make_vectors(count)
-    fill(memory, vectors)
-    ids = [f"{number:04}" for number in range(count)]
-    for query in make_vectors(5, seed=1):
-        assert find(memory, query) == expect(vectors, query, ids)
+# Changing
 
 
-def test_a_scope_is_chosen_before_the_nearest_are(memory):
-    query = make_vectors(1, seed=2)[0]
-    fill(memory, query + 0.01 * make_vectors(500, seed=3), scope="a")
-    fill(memory, make_vectors(5, seed=4), scope="ab", start=600)
-    assert sorted(find(memory, query, scope="ab")) == [f"{number:04}" for number in range(600, 605)]
+def test_deleted_records_leave_no_ghosts(memory, rng):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    for query in list(vectors.values())[:20]:
+        (nearest_one,) = find(memory, query, limit=1)
+        memory.delete(nearest_one)
+        del vectors[nearest_one]
+        assert find(memory, query) == expect(vectors, query)
+    refresh(memory)
+    assert find(memory, query) == expect(vectors, query)
+    assert vector_faults(memory) == []
 
 
-def test_a_filter_is_applied_before_the_nearest_are_taken(memory):
-    vectors = make_vectors(400)
-    fill(memory, vectors)
-    chosen = [number for number in range(400) if number % 10 == 3]
-    query = make_vectors(1, seed=5)[0]
-    expected = expect(vectors[chosen], query, [f"{number:04}" for number in chosen])
-    assert find(memory, query, where={"kind": 3}) == expected
+def test_a_replaced_vector_is_found_where_it_is_now(memory, rng):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    for id, vector in zip(names("r", 20), make_vectors(rng, 20), strict=True):
+        old, vectors[id] = vectors[id], vector
+        memory.update(id, vector=vector, space=HOST)
+        assert find(memory, vector) == expect(vectors, vector)
+        assert find(memory, old) == expect(vectors, old)
+    assert vector_faults(memory) == []
 
 
-def test_what_is_deleted_updated_or_replaced_leaves_no_ghost(memory):
-    vectors = make_vectors(200)
-    fill(memory, vectors)
-    query = vectors[7]
-    assert find(memory, query, limit=1) == ["0007"]
-    memory.delete("0007")
-    assert "0007" not in find(memory, query, limit=200)
-    memory.update("0008", vector=query, space=SPACE)
-    assert find(memory, query, limit=1) == ["0008"]
-    memory.add("new", id="0008", scope="large", vector=-query, space=SPACE, on_duplicate="replace")
-    assert find(memory, query, limit=200)[-1] == "0008"
-    assert len(find(memory, query, limit=500)) == 199
+def test_a_vector_goes_with_its_text(memory, rng):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    memory.update("r007", text="another text")
+    query = vectors.pop("r007")
+    assert find(memory, query) == expect(vectors, query)
 
 
-def test_vectors_need_not_have_length_one(memory):
-    vectors = make_vectors(100)
-    fill(memory, vectors * np.linspace(0.1, 50, 100, dtype=np.float32)[:, None])
-    query = make_vectors(1, seed=6)[0]
-    ids = [f"{number:04}" for number in range(100)]
-    assert find(memory, query) == expect(vectors, query, ids)
+def test_a_change_that_the_index_has_not_seen_is_found_all_the_same(memory, rng, monkeypatch):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    monkeypatch.setattr(memory._engine.store.index, "refresh", lambda space: None)  # as a machine without vec0
+    late = dict(zip(names("late", 30), make_vectors(rng, 30), strict=True))
+    add(memory, late.keys(), late.values())
+    memory.delete("r000")
+    (moved,) = make_vectors(rng, 1)
+    memory.update("r001", vector=moved, space=HOST)
+    known = {**vectors, **late, "r001": moved}
+    del known["r000"]
+    for query in (moved, vectors["r000"], vectors["r001"], *late.values()):
+        assert find(memory, query, limit=30) == expect(known, query, 30)
 
 
-def test_a_rolled_back_write_leaves_the_index_as_it_was(memory):
-    vectors = make_vectors(100)
-    fill(memory, vectors)
-    with suppress(RuntimeError), memory._engine.store.records.transaction():
-        memory.add("late", id="late", vector=make_vectors(1, seed=7)[0], space=SPACE)
-        raise RuntimeError
-    assert "late" not in find(memory, make_vectors(1, seed=7)[0], limit=100)
-    memory.add("after", id="after", vector=make_vectors(1, seed=7)[0], space=SPACE)
-    assert find(memory, make_vectors(1, seed=7)[0], limit=1) == ["after"]
+def test_a_refresh_more_changes_nothing(memory, rng):
+    vectors = make_vectors(rng, 60)
+    add(memory, names("r", 60), vectors)
+    before = find(memory, vectors[0], limit=60)
+    version = memory._engine.store.database.version()
+    refresh(memory)
+    refresh(memory)
+    assert memory._engine.store.database.version() == version
+    assert (find(memory, vectors[0], limit=60), vector_faults(memory)) == (before, [])
 
 
-def test_refreshing_twice_changes_nothing(memory):
-    vectors = make_vectors(100)
-    fill(memory, vectors)
-    store = memory._engine.store
-    space = store.vectors.find_space(SPACE)
-    before = store.index.nearest(space, vectors[0], make_selection(now=memory._engine.clock()), 30)
-    store.index.refresh(space)
-    store.index.refresh(space)
-    after = store.index.nearest(space, vectors[0], make_selection(now=memory._engine.clock()), 30)
-    assert before.keys == after.keys
+def test_an_index_is_rolled_back_with_its_transaction(memory, rng):
+    vectors = dict(zip(names("r", 19), make_vectors(rng, 19), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+
+    def fail_after_adding():
+        with memory._engine.store.records.transaction():
+            add(memory, names("x", 30), make_vectors(rng, 30))
+            memory.delete("r000")
+            refresh(memory)
+            raise KeyError
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            fail_after_adding()
+        query = vectors["r000"]
+        assert find(memory, query) == expect(vectors, query)
+        assert (tables(memory), vector_faults(memory)) == ([], [])
+    more = dict(zip(names("y", 30), make_vectors(rng, 30), strict=True))
+    add(memory, more.keys(), more.values())
+    with pytest.raises(KeyError):
+        fail_after_adding()
+    assert find(memory, query) == expect({**vectors, **more}, query)
+    assert vector_faults(memory) == []
 
 
-def test_spaces_of_different_sizes_have_indexes_of_their_own(memory):
-    fill(memory, make_vectors(100))
-    memory.add_many(
-        {"text": f"other {number}", "id": f"other-{number}", "vector": [float(number), 1.0, 0.0], "space": "small"}
-        for number in range(100)
-    )
-    hits = memory.search("", mode="semantic", fusion="plain", vector=[1.0, 0.0, 0.0], space="small", limit=3)
-    assert [hit.record.id for hit in hits] == ["other-99", "other-98", "other-97"]
-    assert len(find(memory, make_vectors(1)[0], limit=300)) == 100
+# Spaces
 
 
-def test_a_file_without_the_extension_is_searched_exactly_and_says_so(db_path, clock, monkeypatch):
-    embedder = HashedEmbedder()
-    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
-        memory.add("docker deploys the services", id="deploy")
-    monkeypatch.setattr("recall_core.store.database.load_vec0", lambda connection: False)
-    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
-        assert [hit.record.id for hit in memory.search("docker", mode="semantic")] == ["deploy"]
-        memory.add("more", id="more")
-        stats = memory.stats()
-    assert (stats.vector_index, len(stats.notes)) == ("exact", 1)
-    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
-        assert len(memory.search("docker", mode="semantic")) == 2
+def test_spaces_of_different_dimensions_are_apart(memory, rng):
+    spaces = {name: dict(zip(names(name, 60), make_vectors(rng, 60, size), strict=True)) for name, size in
+              (("small", 3), ("large", 700), ("other", 3))}  # fmt: skip
+    for name, vectors in spaces.items():
+        add(memory, vectors.keys(), vectors.values(), space=name)
+    for name, vectors in spaces.items():
+        query = vectors[f"{name}030"]
+        assert find(memory, query, space=name) == expect(vectors, query)
+    assert vector_faults(memory) == []
+
+
+def test_a_record_may_have_a_vector_in_each_space(memory, rng):
+    ids = names("r", 60)
+    first, second = make_vectors(rng, 60, 3), make_vectors(rng, 60, 5)
+    add(memory, ids, first, space="first")
+    for id, vector in zip(ids, second, strict=True):
+        memory.update(id, vector=vector, space="second")
+    assert find(memory, first[7], space="first")[0] == find(memory, second[7], space="second")[0] == "r007"
+
+
+# What other programs store
+
+
+def test_blobs_that_are_no_vectors_are_passed_over(memory, rng, db_path):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(memory, vectors.keys(), vectors.values())
+    strange = {"r001": "x''", "r002": "x'00'", "r003": "zeroblob(48)", "r004": "'text'", "r005": "7",
+               "r006": "x'" + "ff" * 48 + "'", "r007": "x'" + "0000807f" * 12 + "'"}  # fmt: skip
+    for id, value in strange.items():
+        whose = f"(SELECT chunk.key FROM chunk JOIN record ON record.key = record_key WHERE record.id = '{id}')"
+        beside(db_path, f"UPDATE embedding SET vector = {value} WHERE chunk_key = {whose}")
+    known = {id: vector for id, vector in vectors.items() if id not in strange}
+    for query in make_vectors(rng, 5):
+        assert find(memory, query, limit=60) == expect(known, query, 60)
+    refresh(memory)
+    for query in make_vectors(rng, 5):
+        assert find(memory, query, limit=60) == expect(known, query, 60)
+
+
+# Through the front door
+
+
+def test_a_table_is_built_once_and_changes_no_result(db_path, monkeypatch, make_index):
+    if make_index is exact:
+        monkeypatch.setattr("recall_core.store.database.load_vec0", lambda _: False)
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    monkeypatch.setattr(nearest, "EXACT_UP_TO", 10)
+    texts = [f"{word} {number}" for number in range(50) for word in ("Rockets fly", "Turtles swim", "他每天喝茶")]
+    queries = ["Rockets fly 7", "茶", "swim 49"]
+    with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
+        memory.add_many({"text": text, "id": f"{place:03}"} for place, text in enumerate(texts[:99]))
+        assert tables(memory) == []
+        before = [near(memory, query) for query in queries]
+        memory.add_many({"text": text, "id": f"{place + 99:03}", "scope": "b"} for place, text in enumerate(texts[99:]))
+        assert tables(memory) == ([] if make_index is exact else ["vector_1"])
+        assert memory.stats().vector_index == ("exact" if make_index is exact else "vec0")
+        memory.delete([f"{place + 99:03}" for place in range(51)])
+        assert [near(memory, query) for query in queries] == before
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+    assert faults(db_path) == []
+
+
+def near(memory, query):
+    hits = memory.search(query, mode="semantic", fusion="plain", limit=20)
+    return [(hit.record.id, round(hit.why.similarity, 5)) for hit in hits]
+
+
+def test_without_the_extension_everything_works_and_is_said(db_path, monkeypatch):
+    monkeypatch.setattr(nearest, "INDEX_FROM", 20)
+    monkeypatch.setattr(nearest, "EXACT_UP_TO", 10)
+    with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
+        memory.add_many({"text": f"Rockets fly {number}", "id": f"r{number}"} for number in range(40))
+    with monkeypatch.context() as patch:
+        patch.setattr("recall_core.store.database.load_vec0", lambda _: False)
+        with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
+            assert memory.stats().vector_index == "exact"
+            assert any("sqlite-vec can't be loaded here" in note for note in memory.stats().notes)
+            memory.add_many({"text": f"Turtles swim {number}", "id": f"t{number}"} for number in range(40))
+            memory.delete("r7")
+            assert memory.search("Turtles swim 7", mode="semantic", limit=1)[0].record.id == "t7"
+    with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
+        assert memory.search("Turtles swim 7", mode="semantic", limit=1)[0].record.id == "t7"
+        assert "r7" not in [id for id, _ in near(memory, "Rockets fly 7")]
+        memory.add("Whales sing")
+        assert vector_faults(memory) == []

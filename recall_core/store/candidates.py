@@ -37,7 +37,7 @@ ORDER BY record.place {order}, record.created_at {order}, record.key {order} LIM
 
 
 class CandidateTable:
-    """Implements CandidateStore on SQLite."""
+    """Looks up chunks by key, with their records."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -24,7 +24,7 @@ TOTALS = "SELECT block FROM chunk_fts_data WHERE id = 1"
 
 
 class KeywordTable:
-    """Implements KeywordIndex on FTS5."""
+    """The keyword index of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -62,8 +62,9 @@ class ExactIndex:
         order = sort_by_cosine(keys, vectors, query)[:limit]
         return Nearest([keys[place] for place in order], vectors[order], len(keys))
 
-    def refresh(self, space: Space) -> None:
+    def refresh(self, space: Space) -> bool:  # noqa: ARG002
         """Do nothing: the blobs are the index."""
+        return False
 
 
 class Vec0Index:
@@ -94,21 +95,19 @@ class Vec0Index:
         order = sort_by_cosine(keys, vectors, query)[:limit]
         return Nearest([keys[place] for place in order], vectors[order], compared)
 
-    def refresh(self, space: Space) -> None:
-        """Take up the vectors that were stored or deleted since; builds the table once the space is large."""
-        while self._is_behind(space) and self._refresh_batch(space) == REFRESH_BATCH:
-            pass
+    def refresh(self, space: Space) -> bool:
+        """Take up some of the vectors that were stored or deleted since, and tell whether others are left.
 
-    def _is_behind(self, space: Space) -> bool:
+        Builds the table once the space is large. Searches compare what is left one by one.
+        """
         with self._database.read() as connection:
             changes = count_changes(connection, space)
-            return changes >= self._index_from or (changes > 0 and has_table(connection, space))
-
-    def _refresh_batch(self, space: Space) -> int:
+            if changes == 0 or (changes < self._index_from and not has_table(connection, space)):
+                return False
         with self._database.write() as connection:
             if not has_table(connection, space):
                 create_table(connection, space)
-            return apply_changes(connection, space, REFRESH_BATCH)
+            return apply_changes(connection, space, REFRESH_BATCH) == REFRESH_BATCH
 
 
 def open_index(database: Database) -> VectorIndex:

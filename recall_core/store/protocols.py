@@ -128,6 +128,9 @@ class VectorIndex(Protocol):
         """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
         ...
 
-    def refresh(self, space: Space) -> None:
-        """Take up the vectors that were stored or deleted since. Inside a transaction it is part of it."""
+    def refresh(self, space: Space) -> bool:
+        """Take up some of the vectors that were stored or deleted since, and tell whether others are left.
+
+        Inside a transaction it is part of it. What is left is found all the same, only more slowly.
+        """
         ...

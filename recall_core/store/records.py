@@ -60,7 +60,7 @@ INSERT INTO pending(chunk_key) VALUES (?) ON CONFLICT DO UPDATE SET attempts = 0
 """
 SAME_TEXT = f"""
 SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND text_hash = ? AND text = ?
-AND (expires_at IS NULL OR expires_at > ?) ORDER BY key DESC LIMIT 1
+AND (expires_at IS NULL OR expires_at > ?) ORDER BY key LIMIT 1
 """
 SAME_TURN = f"""
 SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND session = ? AND place = ? AND role IS ?
@@ -75,7 +75,7 @@ class _OldChunk(NamedTuple):
 
 
 class RecordTable:
-    """Implements RecordStore on SQLite."""
+    """The records of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

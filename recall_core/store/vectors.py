@@ -138,5 +138,6 @@ def describe_mismatch(path: str, name: str, space: Space | None, model: str, dim
     made = "no model" if space is None else f"{space.model} ({space.dimensions} dimensions)"
     return (
         f"the vectors of {path} (space {name!r}) were made by {made}, not by {model} ({dimensions} dimensions). "
-        "Either open the file with the embedder that made them, or move it to the new model: recall reembed"
+        "Either open the file with the embedder that made them (or with embedder=None, for keywords only), "
+        "or add its records to a new file with the other model"
     )
