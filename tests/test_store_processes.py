@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import time
@@ -19,6 +20,7 @@ def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsy
     writers = [start("write", db_path, number) for number in range(WRITERS)]
     readers = [start("read", db_path) for _ in range(READERS)]
     release(db_path)
+    longest_log = watch_log(db_path, writers)
     written = [finish(writer) for writer in writers]
     db_path.with_name("stop").touch()
     read = [finish(reader) for reader in readers]
@@ -27,15 +29,29 @@ def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsy
     worst_read = max(report.worst for report in read)
     rate = WRITERS * RECORDS / max(report.seconds for report in written)
     with capsys.disabled():
-        sys.stdout.write(f"\n{rate:.0f} records/s, worst write {worst:.2f} s, worst read {worst_read:.2f} s\n")
+        sys.stdout.write(
+            f"\n{rate:.0f} records/s, worst write {worst:.2f} s, worst read {worst_read:.2f} s, "
+            f"longest log {longest_log / 1e6:.0f} MB\n"
+        )
     assert all(report.count == RECORDS for report in written)
     assert all(report.count > 0 for report in read)
     assert worst < 2
+    assert longest_log < 100e6  # bytes; it begins anew although there is always somebody who reads or writes
     assert faults(db_path) == []
     with Memory.open(db_path, embedder=embedder()) as memory:
         assert (memory.flush(), memory.count()) == (0, WRITERS * RECORDS)
         assert [memory.count(f"user/{number}") for number in range(WRITERS)] == [RECORDS] * WRITERS
         assert vector_faults(memory) == []
+
+
+def watch_log(path, workers) -> int:
+    """Wait until the workers are done, and return the largest size of the file's log, in bytes."""
+    log, longest = path.with_name(path.name + "-wal"), 0
+    while any(worker.poll() is None for worker in workers):
+        with contextlib.suppress(OSError):
+            longest = max(longest, log.stat().st_size)
+        time.sleep(0.01)
+    return longest
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9")

@@ -182,6 +182,19 @@ def test_writes_by_another_process_are_seen_at_once(db_path):
         assert (memory.get("r"), memory.count(), len(memory.search("rockets"))) == ([], 0, 0)
 
 
+@pytest.mark.parametrize("statement", ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "REINDEX", "ANALYZE"])
+def test_upkeep_by_another_process_disturbs_no_open_memory(db_path, statement):
+    with open_memory(db_path) as memory:
+        memory.add_many({"text": f"text {number}", "id": f"{number:03}"} for number in range(300))
+        memory.delete([f"{number:03}" for number in range(0, 300, 2)])
+        code = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(sys.argv[2])"
+        assert run_python(["-c", code, str(db_path), statement]).communicate() == ("", "")
+        memory.add("Rockets fly", id="r")
+        assert (memory.count(), memory.search("Rockets fly", limit=1)[0].record.id) == (151, "r")
+        assert memory.search("text 299", mode="semantic", limit=1)[0].record.id == "299"
+    assert faults(db_path) == []
+
+
 # Forks
 
 

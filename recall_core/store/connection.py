@@ -128,13 +128,13 @@ def busy_handler(timeout: float) -> Callable[[int], bool]:
 def _make_checkpointer(timeout: float) -> Callable[[apsw.Connection, str, int], int]:
     def checkpoint(connection: apsw.Connection, name: str, pages: int) -> int:
         """Copy the log into the file after a commit. That is safe already: nothing here may fail it."""
-        with contextlib.suppress(apsw.Error):
-            if pages >= LONGEST_LOG_PAGES:
-                connection.set_busy_handler(busy_handler(CHECKPOINT_WAIT))
-                connection.wal_checkpoint(name, apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            elif pages >= CHECKPOINT_PAGES:
-                connection.wal_checkpoint(name, apsw.SQLITE_CHECKPOINT_PASSIVE)
-        connection.set_busy_handler(busy_handler(timeout))
+        if pages >= CHECKPOINT_PAGES:
+            long = pages >= LONGEST_LOG_PAGES
+            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if long else apsw.SQLITE_CHECKPOINT_PASSIVE
+            connection.set_busy_handler(busy_handler(CHECKPOINT_WAIT))
+            with contextlib.suppress(apsw.Error):
+                connection.wal_checkpoint(name, mode)
+            connection.set_busy_handler(busy_handler(timeout))
         return apsw.SQLITE_OK
 
     return checkpoint

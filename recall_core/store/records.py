@@ -45,10 +45,8 @@ UPDATE_CHUNK = """
 UPDATE chunk SET place = ?, start = ?, stop = ?, tokens = ?, hash = ?, latin = ?, grams = ?, words = ?, labels = ?
 WHERE key = ?
 """
-CHUNKS = """
-SELECT chunk.key, chunk.hash, chunk.start, chunk.stop, CAST(record.text AS BLOB), record.text_hash
-FROM record JOIN chunk ON chunk.record_key = record.key WHERE record.key = ? ORDER BY chunk.place
-"""
+RAW_TEXT = "SELECT CAST(text AS BLOB), text_hash FROM record WHERE key = ?"
+CHUNKS = "SELECT key, hash, start, stop FROM chunk WHERE record_key = ? ORDER BY place"
 # The chunks of such vectors wait for one of ours again.
 FORGET_GIVEN = """
 DELETE FROM embedding WHERE given AND chunk_key IN
@@ -72,6 +70,28 @@ class _OldChunk(NamedTuple):
     key: int
     hash: bytes
     text: str | None
+
+
+class _Leftover:
+    """The old chunks of a record that no new one has taken the place of yet, by what they say."""
+
+    def __init__(self, old: Sequence[_OldChunk]) -> None:
+        self.keys = {chunk.key for chunk in old}
+        self._same: dict[bytes | str, list[_OldChunk]] = {}
+        for chunk in reversed(old):
+            for what in (chunk.hash, chunk.text):
+                if what is not None:
+                    self._same.setdefault(what, []).append(chunk)
+
+    def take(self, what: bytes | str) -> _OldChunk | None:
+        """Take out the first chunk with this hash, or with this text."""
+        found = self._same.get(what, [])
+        while found:
+            chunk = found.pop()
+            if chunk.key in self.keys:
+                self.keys.remove(chunk.key)
+                return chunk
+        return None
 
 
 class RecordTable:
@@ -223,39 +243,34 @@ def _read_stale(connection: apsw.Connection, which: str, key: int, limit: int) -
 
 def _old_chunks(connection: apsw.Connection, record_key: int) -> list[_OldChunk]:
     """Return the chunks of a record. What they say is not known if another program has changed the text since."""
-    found = []
-    for key, hash_, start, stop, text, known_hash in select(connection, CHUNKS, (record_key,)):
-        unchanged = hash_bytes(text) == known_hash
-        found.append(_OldChunk(key, hash_, text.decode("utf-8")[start:stop] if unchanged else None))
-    return found
+    ((raw, known_hash),) = select(connection, RAW_TEXT, (record_key,))
+    text = raw.decode("utf-8") if hash_bytes(raw) == known_hash else None
+    return [
+        _OldChunk(key, hash_, None if text is None else text[start:stop])
+        for key, hash_, start, stop in select(connection, CHUNKS, (record_key,))
+    ]
 
 
 def _replace_chunks(
-    connection: apsw.Connection,
-    record_key: int,
-    text: str,
-    chunks: Sequence[ChunkDraft],
-    old: Sequence[_OldChunk],
+    connection: apsw.Connection, record_key: int, text: str, chunks: Sequence[ChunkDraft], old: Sequence[_OldChunk]
 ) -> tuple[int, ...]:
     """Write a record's chunks anew. A chunk that says the same keeps its row and with it its vectors; one with the same
     text by another speaker keeps those that callers brought.
     """
-    left = list(old)
+    left = _Leftover(old)
     keys = []
     for place, chunk in enumerate(chunks):
-        same = next((known for known in left if known.hash == chunk.hash), None)
-        kept = same or next((known for known in left if known.text == text[chunk.start : chunk.end]), None)
+        kept = left.take(chunk.hash) or left.take(text[chunk.start : chunk.end])
         if kept is None:
             keys.append(_insert_chunk(connection, record_key, place, chunk))
             continue
-        if same is None:
+        if kept.hash != chunk.hash:
             connection.execute("DELETE FROM embedding WHERE chunk_key = ? AND NOT given", (kept.key,))
             connection.execute(REQUEUE, (kept.key,))
-        left.remove(kept)
         terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
         connection.execute(UPDATE_CHUNK, (place, chunk.start, chunk.end, chunk.tokens, chunk.hash, *terms, kept.key))
         keys.append(kept.key)
-    connection.executemany("DELETE FROM chunk WHERE key = ?", [(known.key,) for known in left])
+    connection.executemany("DELETE FROM chunk WHERE key = ?", [(key,) for key in left.keys])
     connection.execute(MARK_INDEXED, (text_hash(text), record_key))
     return tuple(keys)
 
