@@ -57,7 +57,7 @@ class Connections:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """Give a connection for reading."""
+        """Give a connection for reading; all that is read in one such block is of one moment."""
         self.check_process()
         me = threading.get_ident()
         if me in (self._writing_thread, self._reading_thread):
@@ -67,7 +67,8 @@ class Connections:
         with self._write_lock if self._reader is self._writer else self._read_lock, translate_errors(self.path):
             self._reading_thread = me
             try:
-                yield self._reader
+                with self._reader:  # a savepoint is a transaction here, which only reads
+                    yield self._reader
             finally:
                 self._reading_thread = None
 
@@ -200,7 +201,7 @@ class Database:
         self._closed = False
 
     def read(self) -> AbstractContextManager[apsw.Connection]:
-        """Give a connection for reading."""
+        """Give a connection for reading; all that is read in one such block is of one moment."""
         self.check_open()
         return self._connections.read()
 

@@ -11,10 +11,11 @@ from .database import Database
 from .protocols import PendingChunk, Space
 
 DUE = """
-SELECT pending.chunk_key, chunk.hash, record.role, substr(record.text, chunk.start + 1, chunk.stop - chunk.start)
+SELECT pending.chunk_key, chunk.hash, chunk.start, chunk.stop, record.key
 FROM pending JOIN chunk ON chunk.key = pending.chunk_key JOIN record ON record.key = chunk.record_key
 WHERE pending.next_at <= ? AND record.indexed > 0
 """
+SPOKEN = "SELECT key, role, text FROM record WHERE key IN (SELECT value FROM json_each(?))"
 # Only while the chunk still says what was embedded.
 SETTLE = """
 INSERT INTO embedding(chunk_key, space_id, vector) SELECT key, ?, ? FROM chunk WHERE key = ? AND hash = ?
@@ -43,9 +44,15 @@ class PendingTable:
         if keys is not None:
             sql += " AND pending.chunk_key IN (SELECT value FROM json_each(?))"
             bindings.append(json.dumps(list(keys)))
+        sql += " ORDER BY pending.attempts, pending.chunk_key LIMIT ?"
         with self._database.read() as connection:
-            rows = select(connection, sql + " ORDER BY pending.attempts, pending.chunk_key LIMIT ?", (*bindings, limit))
-        return [PendingChunk(*row) for row in rows]
+            rows = select(connection, sql, (*bindings, limit))
+            keys = sorted({record_key for *_, record_key in rows})
+            spoken = {key: (role, text) for key, role, text in select(connection, SPOKEN, (json.dumps(keys),))}
+        return [
+            PendingChunk(key, hash_, spoken[record_key][0], spoken[record_key][1][start:stop])
+            for key, hash_, start, stop, record_key in rows
+        ]
 
     def settle(self, space: Space, chunks: Sequence[PendingChunk], vectors: Mapping[bytes, bytes]) -> None:
         """Store our own vectors, by text hash, of chunks that waited for them.

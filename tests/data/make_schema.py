@@ -21,9 +21,18 @@ from support import FixedClock, HashedEmbedder  # noqa: E402
 from recall_core import Memory, Settings  # noqa: E402
 from recall_core.store.migrations import SCHEMA_VERSION  # noqa: E402
 
-DIMENSIONS = 8
+DIMENSIONS = 32
 HOST_SPACE = "host"
-QUERIES = ["怎么部署服务", "Docker Compose", "Error 503", "喝茶", "dark mode", "蓝鲸计划", "what did Anna say"]
+# Each is meant for one record, so that the answers outlive a change of the ranking.
+QUERIES = [
+    "Docker Compose 部署",
+    "Error 503",
+    "喝一杯绿茶",
+    "dark mode",
+    "蓝鲸计划",
+    "the port was 8443",
+    "清理 /var/log",
+]
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 RECORDS = [
@@ -73,7 +82,7 @@ def describe(memory: Memory) -> dict[str, object]:
         "spaces": [[space.name, space.model, space.dimensions, space.vectors] for space in stats.spaces],
         "totals": [stats.records, stats.chunks, stats.sessions, stats.pending, stats.failed],
         "keyword": {query: _find(memory, query, mode="keyword") for query in QUERIES},
-        "near": {query: _find(memory, query, mode="semantic", fusion="plain", limit=3) for query in QUERIES},
+        "near": {query: _find(memory, query, mode="semantic", fusion="plain") for query in QUERIES},
         "host": _find(memory, "", mode="semantic", fusion="plain", vector=[1.0, 0.0, 0.5], space=HOST_SPACE),
     }
 
@@ -83,8 +92,8 @@ def _show(record: object) -> dict[str, object]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in shown.items()}
 
 
-def _find(memory: Memory, query: str, **arguments: object) -> list[str]:
-    return sorted(hit.record.id for hit in memory.search(query, **arguments))
+def _find(memory: Memory, query: str, **arguments: object) -> str:
+    return memory.search(query, limit=1, **arguments)[0].record.id
 
 
 def main() -> None:
