@@ -37,6 +37,7 @@ def make_record(new: NewRecord, base: str, now: int) -> Record:
     if new.on_duplicate not in get_args(OnDuplicate):
         choices = ", ".join(get_args(OnDuplicate))
         raise InvalidInputError(f"on_duplicate is {new.on_duplicate!r}; choose one of {choices}")
+    updated_at = from_micros(now, "the clock")  # before an id is made of it
     created_at = now if new.created_at is None else to_micros(new.created_at, "created_at")
     return Record(
         id=new_id(now) if new.id is None else check_name(new.id, "id"),
@@ -52,7 +53,7 @@ def make_record(new: NewRecord, base: str, now: int) -> Record:
         source=None if new.source is None else check_name(new.source, "source"),
         importance=check_importance(new.importance),
         created_at=from_micros(created_at),
-        updated_at=from_micros(now),
+        updated_at=updated_at,
         expires_at=find_expiry(new.expires_at, new.ttl, now),
     )
 

@@ -12,7 +12,7 @@ _last = 0
 
 
 def new_id(now: int) -> str:
-    """Return an id made at `now` (microseconds since 1970 UTC), larger than any made before it by this process.
+    """Return an id made at `now` (microseconds since 1970 UTC), larger than those made in the same millisecond before.
 
     The last twelve digits are random for a new millisecond and count up within it.
     """
@@ -20,5 +20,5 @@ def new_id(now: int) -> str:
     # The top bit of the tail stays clear, so that counting up does not run into the next millisecond.
     fresh = (max(now, 0) // 1000 << TAIL_BITS) | secrets.randbits(TAIL_BITS - 1)
     with _lock:
-        _last = max(fresh, _last + 1) if fresh >> TAIL_BITS <= _last >> TAIL_BITS else fresh
+        _last = max(fresh, _last + 1) if fresh >> TAIL_BITS == _last >> TAIL_BITS else fresh
         return f"{_last:024x}"

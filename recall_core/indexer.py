@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import enum
 import hashlib
 import logging
@@ -26,6 +27,8 @@ MOST_REFUSED = 16  # texts of a batch that may be refused before the rest is lef
 RETRY_AFTER = 60.0  # seconds until a chunk that could not be embedded is tried again; doubles with each failure
 LABEL_TERMS = 64  # of tags and metadata, at most so many are findable
 SPEAKER_LENGTH = 64  # characters of a role that are part of the text; the rest would push it out of a model's window
+
+EXIT_TIMEOUT = 10.0  # seconds that the end of a program waits for the batch that is being embedded
 
 # Names that say what kind of party speaks, not who: they are no words of the text.
 GENERIC_ROLES = frozenset(
@@ -93,7 +96,7 @@ class Indexer:
         for start in range(0, len(chunk_keys), BATCH):
             try:
                 step = self._embed_batch(chunk_keys[start : start + BATCH])
-            except StoreError as error:  # the text is stored, only its vectors have to wait
+            except RecallError as error:  # the text is stored, only its vectors have to wait
                 logger.warning("vectors could not be stored (%s); they are made again later", error)
                 step = _Step.STALLED
             if step in (_Step.REFUSED, _Step.STALLED):
@@ -144,11 +147,14 @@ class Indexer:
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="recall-core-embedder", daemon=True)
                 self._worker.start()
+                # A model that runs while the interpreter goes away aborts the process.
+                atexit.register(self.close, EXIT_TIMEOUT)
 
     def close(self, timeout: float) -> None:
         """Stop the worker; what it has not done stays pending in the file."""
         self._stopping = True
         self._wake.set()
+        atexit.unregister(self.close)
         worker = self._worker
         if worker is not None and worker is not threading.current_thread():
             worker.join(timeout)

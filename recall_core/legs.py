@@ -121,6 +121,11 @@ class Legs:
         """Whether there is an embedder."""
         return self._embedder is not None
 
+    def check_model(self, space: Space) -> None:
+        """Raise EmbeddingError if the vectors of a space come from another model than the queries'."""
+        if self._embedder is not None and self._embedder.model_id != space.model:
+            raise EmbeddingError(f"the vectors were made by {space.model}, not by {self._embedder.model_id}")
+
     def run_keyword(self, queries: Sequence[Query], selection: Selection, limit: int) -> list[KeywordLeg]:
         """Score the selected chunks that hold a term, for each query; at most `limit` chunks a query."""
         return [self._score_query(query, selection, limit) for query in queries]

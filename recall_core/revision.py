@@ -56,22 +56,29 @@ def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
     now = engine.now()
     given = revision.vector is not UNCHANGED
     new = NewRecord(text="", vector=revision.vector if given else None, space=revision.space)
-    with engine.store.records.transaction():
-        space = space_for(engine, new) if given else None
-        found = engine.store.records.get([id], Selection(scope=base, now=now))
-        if not found:
-            raise RecordNotFoundError(
-                f"no record with the id {id!r} in the scope {base!r}; list what is there: records()"
-            )
-        changed = apply_revision(found[0], revision, base, now)
-        reindex = any(getattr(changed, name) != getattr(found[0], name) for name in INDEXED_FIELDS)
-        stored = engine.store.records.update(changed, engine.indexer.prepare(changed) if reindex else None)
-        if space is not None:
-            keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
-            save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)
-            engine.store.index.refresh(space)
-    engine.indexer.embed(stored.chunk_keys)
-    return stored.record
+    while True:  # chunks are made outside the lock, and made again if the record has changed meanwhile
+        before = _find(engine, base, id, now)
+        changed = apply_revision(before, revision, base, now)
+        reindex = any(getattr(changed, name) != getattr(before, name) for name in INDEXED_FIELDS)
+        chunks = engine.indexer.prepare(changed) if reindex else None
+        with engine.store.records.transaction():
+            if _find(engine, base, id, now) != before:
+                continue
+            space = space_for(engine, new) if given else None
+            stored = engine.store.records.update(changed, chunks)
+            if space is not None:
+                keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
+                save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)
+                engine.store.index.refresh(space)
+        engine.indexer.embed(stored.chunk_keys)
+        return stored.record
+
+
+def _find(engine: Engine, base: str, id: str, now: int) -> Record:
+    found = engine.store.records.get([id], Selection(scope=base, now=now))
+    if not found:
+        raise RecordNotFoundError(f"no record with the id {id!r} in the scope {base!r}; list what is there: records()")
+    return found[0]
 
 
 def apply_revision(record: Record, revision: Revision, base: str, now: int) -> Record:

@@ -115,6 +115,8 @@ class Searcher:
             if request.vector is not None:
                 vectors = request.vector.reshape(1, -1)
             elif name == OWN_SPACE:
+                if request.space is not None:
+                    self._legs.check_model(request.space)
                 vectors = self._legs.embed([query.text for query in queries])
             elif request.space is not None:
                 raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")
@@ -200,7 +202,7 @@ class Searcher:
         else:
             scores = _fuse_default(request, found, [item.chunk_key for item in ranked])
             evidence = [scores.get(item.chunk_key, 0.0) for item in ranked]
-        relevances = level([judge(found.mode, value, found.size) for value in evidence])
+        relevances = level([_judge(found, item, value) for item, value in zip(ranked, evidence, strict=True)])
         relevance = {item.record_key: value for item, value in zip(ranked, relevances, strict=True)}
         half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
         ordered = sort_ranked(blend_recency(ranked, request.selection.now, half_life, request.recency))
@@ -280,6 +282,15 @@ def _fuse_default(request: Request, found: Findings, keys: Sequence[int] | None)
 
 def _only(evidence: Mapping[int, float], keys: Sequence[int] | None) -> Mapping[int, float]:
     return evidence if keys is None else {key: evidence[key] for key in keys if key in evidence}
+
+
+def _judge(found: Findings, item: Ranked, evidence: float) -> float:
+    """Return the relevance of a record. One that shares no word with the query is judged by its meaning alone, too."""
+    relevance = judge(found.mode, evidence, found.size)
+    if found.mode != "hybrid" or found.vector is None or item.chunk_key in found.keyword[0].coverage:
+        return relevance
+    meaning = found.vector.meaning[0].get(item.chunk_key, 0.0)
+    return max(relevance, judge("semantic", meaning, found.size))
 
 
 def _is_cut(request: Request, found: Findings, scores: Mapping[int, float]) -> bool:

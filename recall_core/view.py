@@ -144,7 +144,8 @@ class View:
         if arguments.get("min_relevance") is None:
             arguments["min_relevance"] = self._engine.settings.context_relevance
         hits = self.search(query, **arguments)
-        return render_context(hits, language or detect_language(query), max_chars)
+        keywords_only = self._engine.embedder is not None and hits.degraded is not None and hits.mode == "keyword"
+        return render_context(hits, language or detect_language(query), max_chars, keywords_only=keywords_only)
 
     def get(self, ids: str | Iterable[str]) -> list[Record]:
         """Return the records with these ids, in that order; ids that are not in this scope are passed over."""

@@ -195,3 +195,12 @@ def test_any_line_is_read_or_refused(raw, keeps_extra):
     with contextlib.suppress(InvalidInputError):
         record, _ = read_line(raw, keeps_extra=keeps_extra)
         assert record.text.strip()
+
+
+@pytest.mark.parametrize("id", [True, 1.5, [1]])
+def test_a_line_with_an_id_that_is_no_string_fails_alone(db_path, id):
+    lines = [{"text": "a"}, {"text": "b", "id": id}, {"text": "c"}]
+    result = run(db_path, "import", "-", given="\n".join(map(json.dumps, lines)))
+    assert result.exit_code == 1
+    assert "line 2" in result.stderr
+    assert "imported 2" in result.stdout

@@ -80,7 +80,7 @@ def test_the_best_memory_is_cut_within_its_first_sentence_rather_than_left_out(s
 
 
 def test_a_memory_of_which_nothing_fits_is_mentioned():
-    block = render_context([make_hit("Text.", id="i" * 500)], "en", 400)
+    block = render_context([make_hit("Text.", id="i" * 500, role="r" * 500, source="s" * 500)], "en", 300)
     assert LABELS["en"].too_long in block.splitlines()
 
 

@@ -58,6 +58,8 @@ def read_line(
     for name in NAMES & fields.keys():
         if isinstance(fields[name], int) and not isinstance(fields[name], bool):
             fields[name] = str(fields[name])
+        if not isinstance(fields[name], str):
+            raise InvalidInputError(f"{name} is a string, not {fields[name]!r:.60}")
     unknown = tuple(key for key in given if key not in FIELDS and key != "time")
     if keeps_extra and unknown:
         fields["metadata"] = _merge({key: given[key] for key in unknown}, fields.get("metadata"))

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from recall_core.models import Json
@@ -28,6 +29,11 @@ _ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 def prepare_streams() -> None:
     """Let stdout and stderr take any text: in UTF-8 unless PYTHONIOENCODING says otherwise."""
+    # A stream that the caller has closed is None; what is written to it goes nowhere, what is read from it is empty.
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
     encoding = None if os.environ.get("PYTHONIOENCODING") else "utf-8"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -87,7 +87,16 @@ class Session:
         return np.asarray(output[:, 0] if self._spec.pooling == "cls" else output.mean(axis=1))
 
 
+def stay_silent() -> None:
+    """Keep onnxruntime from reporting to its maker: since 1.32 it would write to the home folder and to the network.
+
+    It reads the variable when it is imported, so a program that imports it earlier has to set it itself.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+
 def _load(spec: ModelSpec, threads: int | None) -> Any:
+    stay_silent()
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()

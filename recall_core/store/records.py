@@ -185,7 +185,8 @@ def _write_draft(connection: apsw.Connection, draft: Draft) -> Stored:
         if draft.on_duplicate == "replace" and existing.scope == record.scope:
             return _replace(connection, draft, existing)
         raise RecordExistsError(_describe_clash(draft, existing))
-    if draft.on_duplicate != "keep" and not draft.named and (existing := _same_text(connection, record)):
+    looks_for_text = draft.on_duplicate in ("skip", "touch") or (draft.on_duplicate == "replace" and not draft.named)
+    if looks_for_text and (existing := _same_text(connection, record)):
         return _settle_duplicate(connection, draft, existing)
     return _insert(connection, draft)
 

@@ -28,7 +28,8 @@ WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) AND length(embedding
 SAMPLE = """
 SELECT chunk.key, embedding.vector FROM record JOIN chunk ON chunk.record_key = record.key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
-WHERE (((record.key * 2654435761) & 4294967295) >> 12) % ? = 0 AND {selection} ORDER BY chunk.key
+WHERE (((record.key * 2654435761) & 4294967295) >> 12) % ? = 0 AND {selection}
+GROUP BY chunk.hash HAVING chunk.key = min(chunk.key) ORDER BY chunk.key
 """
 SAVE = """
 INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
