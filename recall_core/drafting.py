@@ -86,6 +86,13 @@ def check_turn(turn: int | None) -> int | None:
     return turn
 
 
+def check_limit(limit: int) -> int:
+    """Return the number of records that a page may have."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < MAX_INTEGER:
+        raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
+    return limit
+
+
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags without repetitions, in their order; one may be given as a plain string."""
     if isinstance(tags, str):

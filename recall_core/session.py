@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Unpack
 
+from .drafting import check_limit
 from .engine import Engine, write_record
 from .errors import InvalidInputError, RecordNotFoundError
 from .models import AddArguments, NewRecord, Record
@@ -55,6 +56,9 @@ class Session:
         """Add a message and return it. With a `turn` that this role has already spoken in, nothing is changed and the
         message stored then is returned; without a turn the message is always kept.
         """
+        foreign = sorted(arguments.keys() - AddArguments.__annotations__.keys())
+        if foreign:
+            raise InvalidInputError(f"append takes no {foreign[0]!r}; a message lies in the scope of its session")
         arguments.setdefault("kind", "message")
         new = NewRecord(text=text, role=role, turn=turn, session=self._id, **arguments)
         return write_record(self._engine, self._scope, new, once_per_turn=True)
@@ -65,8 +69,7 @@ class Session:
         Messages without a turn follow those with one, in the order of their time. Raises RecordNotFoundError if
         `before` is no message of this session.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
+        check_limit(limit)
         mark = before.id if isinstance(before, Record) else before
         sessions = self._engine.store.sessions
         if mark is not None and not sessions.holds(self._scope, self._id, mark):

@@ -199,8 +199,7 @@ class View:
         """Return records in the order of their ids, which is that of their making; `after` is the last id of the page
         before.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
+        drafting.check_limit(limit)
         if after is not None:
             drafting.check_name(after, "after")
         return self._engine.store.records.page(self._select(scope, where, session), limit, after)

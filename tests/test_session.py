@@ -307,3 +307,14 @@ def test_a_session_does_not_see_one_of_the_same_id_below_its_scope(memory):
 def test_a_session_of_a_scoped_view_lies_in_the_view(memory):
     session = memory.scoped("user").session("talk", scope="1")
     assert session.append("user", "hello").scope == session.scope == "user/1"
+
+
+def test_a_message_can_not_leave_the_scope_of_its_session(talk, memory):
+    with pytest.raises(InvalidInputError, match="scope"):
+        talk.append("user", "one", scope="other")
+    assert memory.count() == 0
+
+
+def test_a_limit_beyond_all_numbers_is_refused(talk):
+    with pytest.raises(InvalidInputError, match="limit"):
+        talk.messages(2**70)

@@ -35,7 +35,6 @@ def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsy
         )
     assert all(report.count == RECORDS for report in written)
     assert all(report.count > 0 for report in read)
-    assert worst < 2
     assert longest_log < 100e6  # bytes; it begins anew although there is always somebody who reads or writes
     assert faults(db_path) == []
     with Memory.open(db_path, embedder=embedder()) as memory:
