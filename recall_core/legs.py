@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .bm25 import highest_score, keep_rarest, score_columns
+from .embedding import check_vectors, normalize
 from .errors import EmbeddingError, RecallError
 from .filters import Selection
 from .models import Embedder, LanguageMeans
@@ -67,7 +68,7 @@ class VectorLeg:
 
     def take(self, keys: Sequence[int], vectors: Vectors) -> None:
         """Score chunks by their vectors, shape (n, dimensions)."""
-        units = to_units(vectors)
+        units = normalize(vectors)
         for place, row in enumerate(compare(self.statistics, self.queries, units)):
             if place == len(self.meaning):
                 self.meaning.append({})
@@ -76,13 +77,10 @@ class VectorLeg:
         if self.floor > -1:
             self.drop_below(self.floor)
 
-    def nearest(self, limit: int | None) -> dict[int, float]:
-        """Return the whitened cosines of the chunks that the index found, the best `limit` of them."""
+    def nearest(self) -> dict[int, float]:
+        """Return the whitened cosines of the chunks that the index found."""
         whole = self.meaning[0]
-        kept = [key for key in self.found if key in whole]
-        if limit is not None:
-            kept = sorted(kept, key=lambda key: (-whole[key], key))[:limit]
-        return {key: whole[key] for key in kept}
+        return {key: whole[key] for key in self.found if key in whole}
 
     def drop_below(self, similarity: float) -> None:
         """Forget what the vectors said of chunks whose raw cosine is below `similarity`."""
@@ -93,7 +91,7 @@ class VectorLeg:
 
     def compare_passages(self, vectors: Vectors) -> Vectors:
         """Return the whitened cosines, shape (n, n), of stored vectors, shape (n, dimensions)."""
-        units = to_units(vectors)
+        units = normalize(vectors)
         return compare(self.statistics, units, units)
 
 
@@ -132,8 +130,6 @@ class Legs:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the query vectors, shape (texts, dimensions). Raises EmbeddingError, whatever the embedder raised."""
-        from .embedding import check_vectors
-
         if self._embedder is None:
             raise EmbeddingError("this memory was opened without an embedder")
         try:
@@ -150,7 +146,7 @@ class Legs:
         """Score the selected chunks: all of them if they are few, else the `limit` nearest to the first query vector,
         by the raw cosine or nearly by the whitened one.
         """
-        units = to_units(queries)
+        units = normalize(queries)
         statistics = lean_on(self._prior(space, language), self._measure_scope(space, selection))
         direction = units[0] if raw else direct(statistics, units[0])
         near = self._store.index.nearest(space, direction, selection, limit)
@@ -192,7 +188,7 @@ class Legs:
         # Expired records count, too, so that the statistics do not depend on when they were made.
         scope = Selection(scope=selection.scope, now=selection.now, ignores_expiry=True)
         _, sample = self._store.vectors.sample(space, scope, max(1, records // SAMPLE))
-        statistics = measure(to_units(sample))
+        statistics = measure(normalize(sample))
         with self._lock:
             self._measured[place] = _Measured(version, records, waiting, statistics)
             while len(self._measured) > MOST_SCOPES:
@@ -201,8 +197,6 @@ class Legs:
 
     def _prior(self, space: Space, language: str) -> Vectors | None:
         """Return the typical vector of a language by the model of the space, None if it can't tell."""
-        from .embedding import check_vectors
-
         embedder = self._embedder
         if not isinstance(embedder, LanguageMeans) or embedder.model_id != space.model:
             return None
@@ -216,11 +210,3 @@ class Legs:
 def _still_holds(known: _Measured, records: int) -> bool:
     """Tell whether statistics serve a scope that has so many records now."""
     return known.records == records or STALE_FROM <= known.records <= records < known.records * 1.5
-
-
-def to_units(vectors: Vectors) -> Vectors:
-    """Return the vectors with length 1, shape (n, dimensions)."""
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

@@ -161,7 +161,7 @@ class Searcher:
     def _fuse(self, request: Request, found: Findings) -> dict[int, float]:
         vector = found.vector
         if request.fusion == "rrf":
-            legs = [found.keyword[0].bm25, {} if vector is None else vector.nearest(request.candidates)]
+            legs = [found.keyword[0].bm25, {} if vector is None else vector.nearest()]
             cut = [{key: leg[key] for key in rank_keys(leg)[: request.candidates]} for leg in legs]
             return fuse_reciprocal(cut, self._settings.rrf_k)
         if request.fusion == "plain":
@@ -248,7 +248,7 @@ class _Explanations:
         self._keyword = found.keyword[0]
         self._vector = found.vector
         self._keyword_ranks = _ranks(rank_keys(self._keyword.bm25))
-        self._vector_ranks = {} if found.vector is None else _ranks(rank_keys(found.vector.nearest(None)))
+        self._vector_ranks = {} if found.vector is None else _ranks(rank_keys(found.vector.nearest()))
 
     def why(self, item: Ranked, rank: int) -> Why:
         key = item.chunk_key

@@ -41,11 +41,11 @@ def check_vectors(vectors: Any, count: int, dimensions: int) -> Vectors:
 
 
 def normalize(vectors: Vectors) -> Vectors:
-    """Return the rows of `vectors`, shape (count, dimensions), scaled to length 1. No row may be all zeros."""
+    """Return the rows of `vectors`, shape (count, dimensions), scaled to length 1. A row of zeros stays as it is."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / lengths, dtype=np.float32)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 def _as_floats(vectors: Any) -> Any:

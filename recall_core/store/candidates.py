@@ -9,17 +9,18 @@ import apsw
 
 from ..filters import Selection
 from ..models import Chunk, Record
+from ..ranking import QUESTION_TOKENS
 from .compile import Clause, compile_selection
 from .connection import select
 from .database import Database
 from .protocols import Candidate
 from .rows import COLUMNS, RECORD_COLUMNS, row_record
 
-LONGEST_ASKED = 40  # words; whether longer texts ask changes nothing, and reading them for each chunk takes long
 CLOSING = "char(32, 9, 10, 13, 34, 39, 41, 93) || '”’」』）】》'"  # what may follow the mark that ends a sentence
+# Whether a longer text asks changes nothing, and reading it for each of its chunks would take long.
 DESCRIBE = f"""
 SELECT chunk.key, record.key, record.id, record.scope, record.session, record.created_at, chunk.tokens,
-  chunk.tokens < {LONGEST_ASKED} AND substr(rtrim(record.text, {CLOSING}), -1) IN ('?', '？')
+  chunk.tokens < {QUESTION_TOKENS[1]} AND substr(rtrim(record.text, {CLOSING}), -1) IN ('?', '？')
 FROM chunk JOIN record ON record.key = chunk.record_key
 WHERE chunk.key IN (SELECT value FROM json_each(?)) ORDER BY chunk.key
 """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from ..embedding import normalize
 from ..filters import Selection
 from .compile import Clause, compile_selection
 from .connection import select, select_one
@@ -166,7 +167,7 @@ def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
     )
     last = changes[-1][0] if changes else 0
     keys, vectors = stack_vectors([row for row in rows if row[0] <= last], space.dimensions)
-    inserts = zip(keys, (unit.tobytes() for unit in normalise_rows(vectors)), strict=True)
+    inserts = zip(keys, (unit.tobytes() for unit in normalize(vectors)), strict=True)
     connection.executemany(f"INSERT INTO {table}(chunk_key, vector) VALUES (?, ?)", inserts)
     connection.executemany(
         "DELETE FROM vector_change WHERE space_id = ? AND chunk_key = ?", [(space.id, key) for (key,) in changes]
@@ -181,7 +182,7 @@ def scan(
 
     The selection is applied before the nearest are taken.
     """
-    unit = normalise_rows(query.reshape(1, -1))
+    unit = normalize(query.reshape(1, -1))
     sql = f"""
     WITH near AS MATERIALIZED (
       SELECT chunk_key FROM {table_name(space)} WHERE vector MATCH ? AND k = ?
@@ -201,13 +202,5 @@ def load_unseen(connection: apsw.Connection, space: Space, clause: Clause) -> li
 
 def sort_by_cosine(keys: Sequence[int], vectors: Vectors, query: Vectors) -> list[int]:
     """Return the places of keys in the order of their vectors' cosines with the query; of equal ones by key."""
-    cosines = (normalise_rows(vectors) @ query).tolist()
+    cosines = (normalize(vectors) @ query).tolist()
     return sorted(range(len(keys)), key=lambda place: (-cosines[place], keys[place]))
-
-
-def normalise_rows(vectors: Vectors) -> Vectors:
-    """Return the vectors with length 1, shape (n, dimensions). Zero vectors stay zero."""
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
