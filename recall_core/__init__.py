@@ -10,10 +10,10 @@ from .errors import RecallError
 
 if TYPE_CHECKING:
     from .aio import AsyncMemory
-    from .embedding import DEFAULT, OnnxEmbedder
+    from .embedding import DEFAULT, CrossEncoder, OnnxEmbedder
     from .filters import And, Condition, Filter, Not, Or
     from .memory import Memory
-    from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Stats, Why
+    from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reranker, Stats, Why
     from .scopes import escape_segment
     from .session import Session
     from .settings import Settings
@@ -28,6 +28,7 @@ __all__ = [
     "Chunk",
     "Chunker",
     "Condition",
+    "CrossEncoder",
     "Embedder",
     "Filter",
     "Hit",
@@ -39,6 +40,7 @@ __all__ = [
     "Or",
     "RecallError",
     "Record",
+    "Reranker",
     "Session",
     "Settings",
     "Stats",
@@ -51,6 +53,7 @@ __all__ = [
 # Where each lazily imported name lives: importing the package costs a few milliseconds until one of them is used.
 _HOMES = {
     "AsyncMemory": "aio",
+    "CrossEncoder": "embedding",
     "DEFAULT": "embedding",
     "OnnxEmbedder": "embedding",
     "And": "filters",
@@ -66,6 +69,7 @@ _HOMES = {
     "Hits": "models",
     "NewRecord": "models",
     "Record": "models",
+    "Reranker": "models",
     "Stats": "models",
     "Why": "models",
     "escape_segment": "scopes",

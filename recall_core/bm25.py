@@ -13,16 +13,7 @@ from dataclasses import dataclass
 
 K1 = 1.2
 B = 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The index terms of a chunk, space-separated, by column."""
-
-    latin: str
-    grams: str
-    words: str
-    labels: str
+COLUMNS = ("latin", "grams", "words", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +57,3 @@ def keep_rarest(terms: Sequence[str], corpus: Corpus, most: int) -> Sequence[str
 def highest_score(terms: Sequence[str], corpus: Corpus) -> float:
     """Return what a chunk full of all the terms would score."""
     return sum(corpus.idf(term) for term in terms) * (K1 + 1.0)
-
-
-def score_columns(columns: Columns, terms: Sequence[str], corpus: Corpus) -> float:
-    """Return the BM25 score of a chunk."""
-    latin, grams, words, labels = (
-        column.split(" ") if column else [] for column in (columns.latin, columns.grams, columns.words, columns.labels)
-    )
-    # The grams column holds each character beside its bigrams, so it counts twice.
-    length = len(latin) + len(grams) / 2
-    norm = K1 * (1.0 - B + B * length / max(corpus.mean_length, 1.0))
-    total = 0.0
-    for term in terms:
-        frequency = (
-            WEIGHTS.latin * latin.count(term)
-            + WEIGHTS.grams * grams.count(term)
-            + WEIGHTS.words * words.count(term)
-            + WEIGHTS.labels * labels.count(term)
-        )
-        if frequency:
-            total += corpus.idf(term) * frequency * (K1 + 1.0) / (frequency + norm)
-    return total

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from .drafting import check_name, make_record, read_mapping
 from .errors import InvalidInputError
 from .indexer import Indexer
-from .legs import Legs
 from .models import Embedder, Json, NewRecord, Record
-from .search import Searcher
 from .settings import Settings
 from .store import OWN_SPACE, Draft, Space, SqliteStore, Stored
 from .times import MICROS_PER_SECOND
+
+if TYPE_CHECKING:
+    from .search import Searcher
 
 EXTERNAL_MODEL = "external"  # the model of a space whose vectors are all brought by callers
 BATCH = 256  # records in one transaction of a bulk add
@@ -22,13 +25,12 @@ BATCH = 256  # records in one transaction of a bulk add
 Progress = Callable[[int], object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Engine:
     """Everything that an open memory and its views share."""
 
     store: SqliteStore
     indexer: Indexer
-    legs: Legs
     settings: Settings
     clock: Callable[[], float]
     words: frozenset[str]
@@ -38,13 +40,22 @@ class Engine:
         """The embedder of the memory's own space."""
         return self.indexer.embedder
 
+    def refresh(self) -> None:
+        """Make the statistics of searched scopes anew when they are next wanted."""
+        if "searcher" in self.__dict__:
+            self.searcher.refresh()
+
     def now(self) -> int:
         """Return the clock's time in microseconds since 1970 UTC."""
         return int(self.clock() * MICROS_PER_SECOND)
 
+    @cached_property
     def searcher(self) -> Searcher:
-        """Return what answers searches."""
-        return Searcher(self.store, self.legs, self.settings, self.words)
+        """What answers searches; made by the first one, since it is numpy that it is made of."""
+        from .legs import Legs
+        from .search import Searcher
+
+        return Searcher(self.store, Legs(self.store, self.embedder), self.settings, self.words)
 
 
 def write_records(

@@ -10,10 +10,11 @@ RecallError
 │   ├── SchemaTooNewError             the file was written by a newer version
 │   ├── StoreUnavailableError         can't be opened or written: folder, permission, full disk, damage
 │   └── StoreBusyError                other writers held the file for longer than the busy timeout
-└── EmbeddingError                    vectors
-    ├── EmbedderMismatchError         the file's vectors come from another model
-    ├── ModelNotFoundError            a model's files are missing or damaged
-    └── VectorError(ValueError)       a vector of the wrong size, with NaN or infinity, or all zeros
+├── EmbeddingError                    vectors
+│   ├── EmbedderMismatchError         the file's vectors come from another model
+│   ├── ModelNotFoundError            a model's files are missing or damaged
+│   └── VectorError(ValueError)       a vector of the wrong size, with NaN or infinity, or all zeros
+└── RerankError                       a reranker failed, or gave no usable scores
 """
 
 from __future__ import annotations
@@ -73,3 +74,7 @@ class ModelNotFoundError(EmbeddingError):
 
 class VectorError(EmbeddingError, ValueError):
     """A vector has the wrong number of dimensions, NaN or infinity in it, or no length."""
+
+
+class RerankError(RecallError):
+    """A reranker failed, or what it gave are no scores."""

@@ -13,7 +13,6 @@ from .embedding import DEFAULT, Default, resolve_embedder
 from .engine import Engine
 from .errors import EmbedderMismatchError
 from .indexer import Indexer
-from .legs import Legs
 from .models import Embedder, Stats
 from .settings import Settings
 from .store import OWN_SPACE, SqliteStore, open_store
@@ -77,7 +76,9 @@ class Memory(View):
         """Index what other programs wrote, then give vectors to all chunks that wait for one, for at most `timeout`
         seconds; return how many still wait.
         """
-        return self._engine.indexer.flush(timeout)
+        waiting = self._engine.indexer.flush(timeout)
+        self._engine.refresh()
+        return waiting
 
     def stats(self) -> Stats:
         """Return what the file holds and in which state it is."""
@@ -86,9 +87,7 @@ class Memory(View):
         notes = []
         if segmenter != segmenter_version():
             notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}. {ANEW}")
-        if engine.store.index.name != "vec0":
-            notes.append("sqlite-vec can't be loaded here: vectors are compared one by one, exactly but slowly")
-        return engine.store.facts.stats(segmenter=segmenter, vector_index=engine.store.index.name, notes=tuple(notes))
+        return engine.store.facts.stats(segmenter=segmenter, notes=tuple(notes))
 
     def close(self) -> None:
         """Close the file. What is not embedded yet stays pending in it. Closing twice does nothing."""
@@ -109,7 +108,6 @@ def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, cl
     return Engine(
         store=store,
         indexer=Indexer(store, model, settings, words, clock),
-        legs=Legs(store, model),
         settings=settings,
         clock=clock,
         words=words,

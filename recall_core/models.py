@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload, runtime_checkable
@@ -20,6 +20,7 @@ Mode = Literal["hybrid", "keyword", "semantic"]
 Fusion = Literal["default", "rrf", "plain"]
 OnDuplicate = Literal["keep", "skip", "touch", "replace"]
 Span = tuple[int, int]  # character offsets [start, end) into a text
+RerankFunction = Callable[[str, Sequence[str]], Sequence[float]]  # `Reranker.score` as a plain function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ class Why:
     meaning: float | None = None  # cosine after centring and whitening by the scope's statistics, -1..1
     context: float = 0.0  # what neighbouring turns and the session added
     decay: float = 1.0  # 0.5 ** (age / half-life), 1 is now
+    rerank: float | None = None  # what the reranker said, larger is better, on its own scale
 
     def __str__(self) -> str:
         parts = []
@@ -101,6 +103,8 @@ class Why:
             parts.append(f"meaning #{self.vector_rank} ({shown:.2f})")
         if self.context > 0:
             parts.append(f"context +{self.context:.2f}")
+        if self.rerank is not None:
+            parts.append(f"rerank {self.rerank:.2f}")
         return ", ".join(parts) or f"#{self.rank}"
 
 
@@ -120,7 +124,7 @@ class Hits(Sequence[Hit]):
     """The result of a search, best first.
 
     `mode` is the mode that ran; `degraded` says what the vectors could not do: all of it, so that keywords answered
-    instead, or a part, since some chunks wait for a vector.
+    instead, or a part, since some chunks wait for a vector; and that a reranker failed, so that its order is missing.
     """
 
     items: tuple[Hit, ...]
@@ -225,6 +229,18 @@ class Chunker(Protocol):
 
     def chunk(self, text: str) -> Sequence[Span]:
         """Return the chunks' character offsets, in order of their start. They may overlap."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Says how well texts answer a query. A plain function `(query, texts) -> scores` will do as well.
+
+    A reranker may be called from several threads at once.
+    """
+
+    def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one finite number for each text, in their order. Larger is better, on any scale."""
         ...
 
 

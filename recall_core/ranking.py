@@ -1,144 +1,147 @@
 """From evidence to an order: what turns around a memory say, how recent it is, and how unlike the ones before it.
 
-The formulas and their gains are in docs/ranking.md. Nothing here reads a clock or a file.
+The formulas and their gains are in docs/ranking.md. Nothing here reads a clock or a file. Arrays have an entry for each
+record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-NEIGHBOURS = {1: 0.25, 2: 0.125}  # share of a neighbouring turn's score by distance, each side
+import numpy as np
+from numpy.typing import NDArray
+
+from .chunk_rows import QUESTION_TOKENS
+from .fusion import TIE, Flags, Scores
+
+NEIGHBOURS = (0.25, 0.125)  # share of a neighbouring turn's score by distance, each side
 SESSION_SHARE = 0.5  # share of the best score in the session …
 SESSION_SIZE = 40  # … in sessions up to so many records; longer ones say less about each of them
 CONTEXT_TOKENS = 60  # records up to this length take all of their context; longer ones carry their own
 QUESTION_PENALTY = 0.08  # a short question rarely holds the fact that is asked for
-QUESTION_TOKENS = (20, 40)  # full penalty below the first length, none from the second on
-TIE = 5e-7  # float32 cosines of one and the same vector differ by up to a fifth of this, depending on its neighbours
 
-Session = tuple[str, str]  # scope and session id
+Places = NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """A record on its way to the result: its best chunk, and what each step has made of its score."""
-
-    record_key: int
-    record_id: str
-    chunk_key: int
-    session: Session | None
-    created_at: int
-    tokens: int
-    asks: bool
-    score: float
-    context: float = 0.0
-    decay: float = 1.0
-
-
-def spread_context(
-    items: Mapping[int, Ranked], neighbours: Mapping[int, Mapping[int, int]], sizes: Mapping[Session, int]
-) -> list[Ranked]:
-    """Add what neighbouring turns and the best of the session say to each item's score.
-
-    `items` by record key; `neighbours` gives record keys by offset (-2, -1, 1, 2) for the items that have any;
-    `sizes` the number of records of each session.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where records stand in their sessions: `beside` has the places of the records two before, one before, one after
+    and two after, shape (4, records), -1 for none; `sessions` numbers the sessions, -1 for none; `sizes` counts the
+    records of each record's session.
     """
-    best: dict[Session, float] = {}
-    for item in items.values():
-        if item.session is not None:
-            best[item.session] = max(best.get(item.session, 0.0), item.score)
-    return [_with_context(item, items, neighbours.get(key, {}), best, sizes) for key, item in items.items()]
+
+    beside: Places
+    sessions: Places
+    sizes: Places
 
 
-def _with_context(
-    item: Ranked,
-    items: Mapping[int, Ranked],
-    beside: Mapping[int, int],
-    best: Mapping[Session, float],
-    sizes: Mapping[Session, int],
-) -> Ranked:
-    if item.session is None:
-        return item
-    evidence = sum(
-        NEIGHBOURS[abs(offset)] * items[key].score
-        for offset, key in sorted(beside.items())
-        if abs(offset) in NEIGHBOURS and key in items
-    )
-    size = max(sizes.get(item.session, 1), 1)
-    if size > 1:
-        evidence += SESSION_SHARE * min(1.0, SESSION_SIZE / size) * best[item.session]
-    gate = min(1.0, CONTEXT_TOKENS / max(item.tokens, 1))
-    context = gate * evidence
-    return replace(item, score=item.score + context, context=context)
+OFFSETS = (-2, -1, 1, 2)  # in the order of `beside`
 
 
-def penalise_questions(items: Sequence[Ranked]) -> list[Ranked]:
-    """Lower the score of short questions."""
+def find_surroundings(order: Places, sessions: Places, visible: Flags, counted: Flags) -> Surroundings:
+    """Return the surroundings of records, given their order in the conversations: only `visible` records are
+    neighbours, `counted` ones count for the size of a session.
+    """
+    beside = np.full((len(OFFSETS), len(sessions)), -1, dtype=np.int32)
+    present = order[visible[order]]
+    for place, offset in enumerate(OFFSETS):
+        step = abs(offset)
+        earlier, later = present[:-step], present[step:]
+        same = sessions[earlier] == sessions[later]
+        here, there = (later, earlier) if offset < 0 else (earlier, later)
+        beside[place, here[same]] = there[same]
+    return Surroundings(beside, sessions, _count_sessions(sessions, counted))
+
+
+def spread_context(scores: Scores, visible: Flags, tokens: NDArray[np.int32], around: Surroundings) -> Scores:
+    """Return what neighbouring turns and the best of the session add to each record's score.
+
+    Records that are not `visible` give and get nothing; `tokens` is the length of each record's best chunk.
+    """
+    known = np.where(visible, scores, 0.0)
+    padded = np.append(known, 0.0)  # a neighbour at -1 is the last
+    evidence = np.zeros(len(scores))
+    for place, offset in enumerate(OFFSETS):
+        evidence += NEIGHBOURS[abs(offset) - 1] * padded[around.beside[place]]
+    inside = visible & (around.sessions >= 0)
+    if inside.any():
+        best = np.full(int(around.sessions.max()) + 1, -np.inf)
+        np.maximum.at(best, around.sessions[inside], scores[inside])
+        share = SESSION_SHARE * np.minimum(1.0, SESSION_SIZE / np.maximum(around.sizes, 1)) * (around.sizes > 1)
+        evidence[inside] += share[inside] * best[around.sessions[inside]]
+    gate = np.minimum(1.0, CONTEXT_TOKENS / np.maximum(tokens, 1))
+    return np.asarray(np.where(inside, gate * evidence, 0.0), dtype=np.float64)
+
+
+def penalise_questions(asks: Flags, tokens: NDArray[np.int32]) -> Scores:
+    """Return what short questions lose."""
     full, none = QUESTION_TOKENS
-    return [
-        replace(item, score=item.score - QUESTION_PENALTY * min(1.0, (none - item.tokens) / (none - full)))
-        if item.asks and item.session is not None and item.tokens < none
-        else item
-        for item in items
-    ]
+    return np.asarray(asks * QUESTION_PENALTY * np.clip((none - tokens) / (none - full), 0.0, 1.0), dtype=np.float64)
 
 
-def decay(created_at: int, now: int, half_life: float) -> float:
+def decay(created: NDArray[np.int64], now: int, half_life: float) -> Scores:
     """Return 0.5 ** (age / half-life), in (0, 1]; times and half-life in microseconds, future ages count as zero."""
-    age = max(0, now - created_at)
-    return float(2.0 ** -min(age / half_life, 1000.0))
+    ages = np.maximum(0, now - created)
+    return np.asarray(2.0 ** -np.minimum(ages / half_life, 1000.0), dtype=np.float64)
 
 
-def blend_recency(items: Sequence[Ranked], now: int, half_life: float, weight: float) -> list[Ranked]:
-    """Give recency its share: (1 - weight) x score / best score + weight x decay. Weight 0 only notes the decay."""
-    decays = [decay(item.created_at, now, half_life) for item in items]
-    if weight <= 0:
-        return [replace(item, decay=value) for item, value in zip(items, decays, strict=True)]
-    best = max((item.score for item in items), default=0.0)
-    scale = best if best > 0 else 1.0
-    return [
-        replace(item, decay=value, score=(1.0 - weight) * item.score / scale + weight * value)
-        for item, value in zip(items, decays, strict=True)
-    ]
+def blend_recency(scores: Scores, decays: Scores, weight: float) -> Scores:
+    """Give recency its share: (1 - weight) x score / best score + weight x decay. Weight 0 changes nothing."""
+    if weight <= 0 or not len(scores):
+        return scores
+    best = float(scores.max())
+    return np.asarray((1.0 - weight) * scores / (best if best > 0 else 1.0) + weight * decays, dtype=np.float64)
 
 
-def sort_ranked(items: Sequence[Ranked]) -> list[Ranked]:
-    """Sort by score; of equal ones the newer comes first, then the smaller id. Equal ones get the same score."""
-    ranked: list[Ranked] = []
-    equals: list[Ranked] = []
-    for item in sorted(items, key=lambda item: -item.score):
-        if equals and equals[-1].score - item.score > TIE:
-            ranked += _sort_equals(equals)
-            equals = []
-        equals.append(item)
-    return ranked + _sort_equals(equals)
+def select_best(scores: Scores, found: Flags, most: int) -> Places:
+    """Return the places of at least the best `most` found records, and of all that tie with the last of them."""
+    places = np.flatnonzero(found)
+    if len(places) > most:
+        threshold = -np.partition(-scores[places], most - 1)[most - 1]
+        places = places[scores[places] >= threshold - TIE]
+    return places.astype(np.int32)
 
 
-def _sort_equals(items: Sequence[Ranked]) -> list[Ranked]:
-    ordered = sorted(items, key=lambda item: (-item.created_at, item.record_id))
-    highest = items[0].score if items else 0.0
-    return [item if item.score == highest else replace(item, score=highest) for item in ordered]
+def sort_places(places: Places, scores: Scores, created: NDArray[np.int64], ids: Sequence[str]) -> list[int]:
+    """Return places by score; of equal ones the newer comes first, then the smaller id.
 
-
-def diversify(
-    items: Sequence[Ranked], similarity: Callable[[int, int], float], strength: float, limit: int
-) -> list[Ranked]:
-    """Reorder by maximal marginal relevance (Carbonell and Goldstein 1998).
-
-    Each place goes to the item with the largest (1 - strength) x score / best score - strength x similarity to the
-    most similar item already placed; `similarity` takes two chunk keys. Strength 0 keeps the order.
+    A score equals the one before it if it is less than 5e-7 below.
     """
-    left, placed = list(items), list[Ranked]()
-    closest = [0.0] * len(left)
-    best = max((item.score for item in items), default=0.0)
-    weight = (1.0 - strength) / (best if best > 0 else 1.0)  # RRF's scores are tiny, those of bm25 large
-    while left and len(placed) < limit:
-        values = [weight * item.score - strength * near for item, near in zip(left, closest, strict=True)]
-        chosen = max(range(len(left)), key=lambda i: (values[i], -i))
-        item = left.pop(chosen)
-        closest.pop(chosen)
-        placed.append(item)
-        closest = [
-            max(near, similarity(other.chunk_key, item.chunk_key)) for other, near in zip(left, closest, strict=True)
-        ]
+    order = places[np.argsort(-scores[places], kind="stable")]
+    tied = np.cumsum(np.diff(scores[order], prepend=np.inf) < -TIE)
+    keys = zip(tied.tolist(), (-created[order]).tolist(), (ids[place] for place in order.tolist()), strict=True)
+    return [place for _, place in sorted(zip(keys, order.tolist(), strict=True))]
+
+
+def level_ties(scores: Scores, order: Sequence[int]) -> Scores:
+    """Return the scores in an order from `sort_places`, with equal ones exactly equal: the highest of them."""
+    sorted_scores = scores[np.asarray(order, dtype=np.int64)]
+    descending = -np.sort(-sorted_scores)
+    firsts = np.diff(descending, prepend=np.inf) < -TIE
+    return np.asarray(descending[np.flatnonzero(firsts)[np.cumsum(firsts) - 1]], dtype=np.float64)
+
+
+def diversify(scores: Scores, similarity: NDArray[np.float32], strength: float, limit: int) -> list[int]:
+    """Return places reordered by maximal marginal relevance (Carbonell and Goldstein 1998); `scores` are in order.
+
+    Each turn goes to the item with the largest (1 - strength) x score / best score - strength x similarity to the
+    most similar item already placed; `similarity` has the shape (items, items). Strength 0 keeps the order.
+    """
+    best = float(scores.max()) if len(scores) else 0.0
+    values = (1.0 - strength) * scores / (best if best > 0 else 1.0)  # RRF's scores are tiny, those of bm25 large
+    closest, left, placed = np.zeros(len(scores)), np.ones(len(scores), dtype=bool), list[int]()
+    while left.any() and len(placed) < limit:
+        chosen = int(np.argmax(np.where(left, values - strength * closest, -np.inf)))
+        placed.append(chosen)
+        left[chosen] = False
+        closest = np.maximum(closest, similarity[chosen])
     return placed
+
+
+def _count_sessions(sessions: Places, counted: Flags) -> Places:
+    inside = sessions >= 0
+    if not inside.any():
+        return np.zeros(len(sessions), dtype=np.int32)
+    sizes = np.bincount(sessions[inside & counted], minlength=int(sessions.max()) + 1)
+    return np.where(inside, sizes[sessions], 0).astype(np.int32)

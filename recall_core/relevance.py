@@ -11,6 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .models import Mode
 
 STEEPNESS = 4.2
@@ -37,10 +40,10 @@ CURVES: dict[Mode, Curve] = {
 }
 
 
-def judge(mode: Mode, score: float, size: int) -> float:
-    """Return the relevance of a fused score in a mode, found among `size` texts: a logistic curve of score / middle."""
-    ratio = score / CURVES[mode].middle(size)
-    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, STEEPNESS * (ratio - 1.0)))))
+def judge(mode: Mode, scores: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the relevance of fused scores in a mode, found among `size` texts: a logistic curve of score / middle."""
+    ratios = scores / CURVES[mode].middle(size)
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(STEEPNESS * (ratios - 1.0), -50.0, 50.0))), dtype=np.float64)
 
 
 def level(relevances: Sequence[float]) -> list[float]:

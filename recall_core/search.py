@@ -2,74 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from .errors import RecallError
-from .filters import Selection
-from .fusion import blend_questions, fuse_reciprocal, fuse_weighted, rank_keys
-from .legs import KeywordLeg, Legs, VectorLeg
-from .models import Fusion, Hit, Hits, Mode, Why
-from .ranking import Ranked, blend_recency, diversify, penalise_questions, sort_ranked, spread_context
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import Rows
+from .errors import RecallError, RerankError
+from .evidence import Evidence
+from .fusion import Flags, Scores, find_ranks
+from .indexer import describe_speaker
+from .legs import KEYWORDS_ONLY, Asked, Legs
+from .models import Hit, Hits, Why
+from .ranking import (
+    Surroundings,
+    blend_recency,
+    decay,
+    diversify,
+    level_ties,
+    penalise_questions,
+    select_best,
+    sort_places,
+    spread_context,
+)
 from .relevance import CONTEXT_SHARE, judge, level
+from .request import Request
+from .rerank import order_reranked, rerank
 from .settings import Settings
-from .store import OWN_SPACE, Candidate, Space, SqliteStore
+from .store import OWN_SPACE, SqliteStore
 from .text import Query, analyse_query
 from .times import MICROS_PER_DAY
 
-if TYPE_CHECKING:
-    from .models import Vectors
-
-NEIGHBOUR_SEEDS = 100  # so many of the best candidates bring their neighbours in
-NEIGHBOUR_DISTANCE = 2
-NEAREST = 400  # candidates from the vectors of a large scope; the whitened score then orders them
-MOST_CANDIDATES = 4096
-KEYWORDS_ONLY = "found by keywords only"
+NOT_RERANKED = "not reranked"
 MMR_POOL = 5  # diversify looks at so many times the limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a caller asks for, checked and complete."""
-
-    text: str
-    selection: Selection
-    mode: Mode
-    limit: int
-    fusion: Fusion
-    alpha: float
-    recency: float
-    candidates: int
-    diversity: float
-    min_relevance: float | None
-    min_similarity: float | None
-    vector: Vectors | None
-    space_name: str
-    space: Space | None  # None if there is no such space yet
-
-
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The query vectors, shape (queries, dimensions), or why there are none (None if none are wanted)."""
+class Ranked:
+    """Records on their way to the result, as arrays with an entry for each record of the frame: the row of the best
+    chunk, the score so far, what the context gave, and which are in the result.
+    """
 
-    vectors: Vectors | None
-    degraded: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What the legs found: one keyword leg for each query text, the vector leg if it ran, and the mode that ran."""
-
-    keyword: Sequence[KeywordLeg]
-    vector: VectorLeg | None
-    mode: Mode
-    degraded: str | None
-
-    @property
-    def size(self) -> int:
-        """The number of chunks that were searched, as far as it is known."""
-        return self.vector.size if self.vector is not None else self.keyword[0].size
+    rows: Rows
+    scores: Scores
+    context: Scores
+    found: Flags
 
 
 class Searcher:
@@ -81,6 +61,10 @@ class Searcher:
         self._settings = settings
         self._words = words
 
+    def refresh(self) -> None:
+        """Let go of statistics, so that they are made anew."""
+        self._legs.forget()
+
     def run(self, request: Request) -> Hits:
         """Return the hits of a request, best first."""
         query = analyse_query(request.text, self._words)
@@ -89,17 +73,9 @@ class Searcher:
         parts = query.questions if request.fusion == "default" else ()
         queries = [query, *(analyse_query(question, self._words) for question in parts)]
         asked = self._ask(request, queries)
-        while True:
-            found = self._find(request, queries, asked)
-            scores = self._fuse(request, found)
-            ranked = self._collapse(scores, rank_keys(scores)[: request.candidates])
-            if len(ranked) >= request.limit or not _is_cut(request, found, scores):
-                break
-            # Few records with many chunks took all the places.
-            request = replace(request, candidates=min(4 * request.candidates, MOST_CANDIDATES))
-        if request.fusion == "default":
-            ranked = penalise_questions(self._add_context(request, found, ranked))
-        return self._present(request, found, sort_ranked(ranked))
+        seen = self._legs.look(request, queries, asked)
+        ranked = self._rank(request, seen.evidence, seen.around)
+        return self._present(request, seen.evidence, ranked, seen.degraded)
 
     def _is_empty(self, request: Request) -> bool:
         """Tell whether nothing is stored yet: there is no vector, and no chunk waits for one."""
@@ -126,217 +102,168 @@ class Searcher:
             return Asked(None, f"{KEYWORDS_ONLY}: {error}")
         return Asked(vectors, None)
 
-    def _find(self, request: Request, queries: Sequence[Query], asked: Asked) -> Findings:
-        vector, degraded = None, asked.degraded
-        if asked.vectors is not None and request.space is not None:
-            vector = self._run_vector(request, request.space, asked.vectors, queries[0].language)
-            degraded = self._find_waiting(request, vector)
-            if degraded is not None and not vector.found:
-                vector = None
-        if request.mode == "semantic" and vector is not None:
-            return Findings([KeywordLeg({}, {})] * len(queries), vector, "semantic", degraded)
-        keyword = self._legs.run_keyword(queries, request.selection, max(request.candidates, request.limit))
-        if vector is not None:
-            vector.score([key for leg in keyword for key in leg.coverage])
-        return Findings(keyword, vector, "keyword" if vector is None else request.mode, degraded)
-
-    def _run_vector(self, request: Request, space: Space, vectors: Vectors, language: str) -> VectorLeg:
-        limit = max(NEAREST, 2 * request.candidates)
-        raw = request.fusion == "plain"
-        leg = self._legs.run_vector(space, vectors, request.selection, language=language, limit=limit, raw=raw)
-        if request.min_similarity is not None:
-            leg.drop_below(request.min_similarity)
-        return leg
-
-    def _find_waiting(self, request: Request, vector: VectorLeg) -> str | None:
-        """Say how many chunks can't be found by meaning yet, None if all can."""
-        if request.space_name != OWN_SPACE or not self._legs.embeds:
-            return None
-        waiting = self._store.vectors.count_pending()
-        if not waiting:
-            return None
-        chunks = f"{waiting} {'chunk waits' if waiting == 1 else 'chunks wait'} for a vector"
-        return f"{KEYWORDS_ONLY}: {chunks}" if not vector.found else f"{chunks}, found by keywords only until then"
-
-    def _fuse(self, request: Request, found: Findings) -> dict[int, float]:
-        vector = found.vector
-        if request.fusion == "rrf":
-            legs = [found.keyword[0].bm25, {} if vector is None else vector.nearest()]
-            cut = [{key: leg[key] for key in rank_keys(leg)[: request.candidates]} for leg in legs]
-            return fuse_reciprocal(cut, self._settings.rrf_k)
-        if request.fusion == "plain":
-            return _fuse_plain(request, found)
-        return _fuse_default(request, found, None)
-
-    def _collapse(self, scores: Mapping[int, float], keys: Sequence[int]) -> list[Ranked]:
-        """Turn chunks into records: the best chunk speaks for its record."""
-        best: dict[int, tuple[float, Candidate]] = {}
-        for candidate in self._store.candidates.describe(keys):
-            score = scores.get(candidate.chunk_key, 0.0)
-            if candidate.record_key not in best or score > best[candidate.record_key][0]:
-                best[candidate.record_key] = (score, candidate)
-        return [_start(candidate, score) for score, candidate in best.values()]
-
-    def _add_context(self, request: Request, found: Findings, ranked: Sequence[Ranked]) -> list[Ranked]:
-        items = {item.record_key: item for item in ranked}
-        seeds = [item.record_key for item in sort_ranked(ranked) if item.session is not None][:NEIGHBOUR_SEEDS]
-        if not seeds:
-            return list(ranked)
-        neighbours = self._store.candidates.neighbours(seeds, NEIGHBOUR_DISTANCE, request.selection)
-        strangers = sorted({key for beside in neighbours.values() for key in beside.values()} - items.keys())
-        for item in self._score_strangers(request, found, strangers):
-            items[item.record_key] = item
-        sessions = sorted({item.session for item in items.values() if item.session is not None})
-        sizes = self._store.candidates.session_sizes(sessions, request.selection.now)
-        return spread_context(items, _both_ways(neighbours), sizes)
-
-    def _score_strangers(self, request: Request, found: Findings, keys: Sequence[int]) -> list[Ranked]:
-        chunk_keys = self._store.candidates.chunks_of(keys)
-        if found.vector is not None:
-            found.vector.score(chunk_keys)
-        return self._collapse(_fuse_default(request, found, chunk_keys), chunk_keys)
-
-    def _present(self, request: Request, found: Findings, ranked: Sequence[Ranked]) -> Hits:
-        if request.fusion == "default":
-            evidence = [item.score - (1.0 - CONTEXT_SHARE) * item.context for item in ranked]
-        else:
-            scores = _fuse_default(request, found, [item.chunk_key for item in ranked])
-            evidence = [scores.get(item.chunk_key, 0.0) for item in ranked]
-        relevances = level([_judge(found, item, value) for item, value in zip(ranked, evidence, strict=True)])
-        relevance = {item.record_key: value for item, value in zip(ranked, relevances, strict=True)}
-        half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
-        ordered = sort_ranked(blend_recency(ranked, request.selection.now, half_life, request.recency))
-        if request.min_relevance is not None:
-            ordered = [item for item in ordered if relevance[item.record_key] >= request.min_relevance]
-        if request.diversity > 0:
-            ordered = self._diversify(request, found, ordered[: request.limit * MMR_POOL])
-        return self._look_up(found, ordered[: request.limit], relevance)
-
-    def _diversify(self, request: Request, found: Findings, ranked: Sequence[Ranked]) -> list[Ranked]:
-        if found.vector is None:
-            return list(ranked)
-        keys, vectors = self._store.vectors.load(found.vector.space, [item.chunk_key for item in ranked])
-        similar = found.vector.compare_passages(vectors)
-        place = {key: row for row, key in enumerate(keys)}
-
-        def similarity(one: int, other: int) -> float:
-            return float(similar[place[one], place[other]]) if one in place and other in place else 0.0
-
-        return diversify(ranked, similarity, request.diversity, request.limit)
-
-    def _look_up(self, found: Findings, ranked: Sequence[Ranked], relevance: Mapping[int, float]) -> Hits:
-        rows = self._store.candidates.hydrate([item.chunk_key for item in ranked])
-        explain = _Explanations(found)
-        present = [item for item in ranked if item.chunk_key in rows]  # one may have been deleted meanwhile
-        hits = [
-            Hit(
-                record=rows[item.chunk_key][0],
-                chunk=rows[item.chunk_key][1],
-                relevance=relevance[item.record_key],
-                score=item.score,
-                why=explain.why(item, rank),
-            )
-            for rank, item in enumerate(present, start=1)
-        ]
-        return Hits(tuple(hits), found.mode, found.degraded)
-
-
-class _Explanations:
-    """Looks up what each leg said of a chunk."""
-
-    def __init__(self, found: Findings) -> None:
-        self._keyword = found.keyword[0]
-        self._vector = found.vector
-        self._keyword_ranks = _ranks(rank_keys(self._keyword.bm25))
-        self._vector_ranks = {} if found.vector is None else _ranks(rank_keys(found.vector.nearest()))
-
-    def why(self, item: Ranked, rank: int) -> Why:
-        key = item.chunk_key
-        vector = self._vector
-        return Why(
-            rank=rank,
-            keyword_rank=self._keyword_ranks.get(key),
-            bm25=self._keyword.bm25.get(key),
-            coverage=self._keyword.coverage.get(key),
-            vector_rank=self._vector_ranks.get(key),
-            similarity=None if vector is None else vector.similarity.get(key),
-            meaning=None if vector is None else vector.meaning[0].get(key),
-            context=item.context,
-            decay=item.decay,
+    def _rank(self, request: Request, evidence: Evidence, around: Surroundings) -> Ranked:
+        """Return the records with their scores: the best chunk speaks for its record, then the context for it."""
+        scores, found = evidence.fuse(
+            request.fusion, request.alpha, self._settings.rrf_k, max(request.candidates, request.limit)
         )
+        frame = evidence.frame
+        rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
+        known = np.isfinite(best)
+        if request.fusion != "default":
+            return Ranked(rows, best, np.zeros(len(rows)), known)
+        visible = evidence.visible[rows]
+        context = spread_context(np.where(known, best, 0.0), visible, frame.tokens[rows], around)
+        # A turn beside a match is in the list although it holds no word of the query.
+        beside = visible & np.any((around.beside >= 0) & np.append(known, False)[around.beside], axis=0)
+        total = np.where(known, best, 0.0) + context
+        total -= penalise_questions(frame.asks & (frame.sessions >= 0), frame.tokens[rows])
+        return Ranked(rows, total, context, known | (beside & (context > 0)))
+
+    def _present(self, request: Request, evidence: Evidence, ranked: Ranked, degraded: str | None) -> Hits:
+        frame = evidence.frame
+        pool = max(request.candidates, request.limit * (MMR_POOL if request.diversity > 0 else 1))
+        order = sort_places(
+            select_best(ranked.scores, ranked.found, pool), ranked.scores, frame.created, frame.record_ids
+        )
+        scores = level_ties(ranked.scores, order)
+        relevance = _judge(request, evidence, ranked, order, scores)
+        items = _Items(np.array(order, dtype=np.int32), scores, relevance, np.full(len(order), np.nan))
+        items = self._blend_recency(request, evidence, items)
+        if request.min_relevance is not None:
+            items = items.take(np.flatnonzero(items.relevance >= request.min_relevance))
+        items, failed = self._rerank(request, evidence, ranked, items)
+        degraded = "; ".join(filter(None, [degraded, failed])) or None
+        if request.diversity > 0 and evidence.meaning is not None:
+            items = items.take(np.arange(min(len(items.places), request.limit * MMR_POOL)))
+            similarity = evidence.meaning.compare_passages(ranked.rows[items.places])
+            items = items.take(
+                np.array(diversify(items.scores, similarity, request.diversity, request.limit), dtype=int)
+            )
+        return self._look_up(evidence, ranked, items.take(np.arange(min(len(items.places), request.limit))), degraded)
+
+    def _blend_recency(self, request: Request, evidence: Evidence, items: _Items) -> _Items:
+        if request.recency <= 0:
+            return items
+        frame = evidence.frame
+        half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
+        decays = decay(frame.created[items.places], request.selection.now, half_life)
+        blended = blend_recency(items.scores, decays, request.recency)
+        ids = [frame.record_ids[place] for place in items.places.tolist()]
+        order = sort_places(np.arange(len(blended), dtype=np.int32), blended, frame.created[items.places], ids)
+        leveled = level_ties(blended, order)
+        return replace(items.take(np.array(order, dtype=int)), scores=leveled)
+
+    def _rerank(self, request: Request, evidence: Evidence, ranked: Ranked, items: _Items) -> tuple[_Items, str | None]:
+        """Let the reranker say who stands where among the first records, or say why it could not. The scores stay with
+        the places.
+        """
+        reranker, count = self._settings.reranker, self._settings.rerank_candidates
+        if reranker is None or request.fusion != "default" or not request.text.strip():
+            return items, None
+        keys = evidence.frame.chunk_keys[ranked.rows[items.places[:count]]].tolist()
+        stored = self._store.candidates.hydrate(keys)
+        first = [place for place, key in enumerate(keys) if key in stored]  # one may have been deleted meanwhile
+        texts = [
+            describe_speaker(record.role) + chunk.text for record, chunk in (stored[keys[place]] for place in first)
+        ]
+        try:
+            scores = rerank(request.text, texts, reranker, budget=self._settings.rerank_budget, clock=time.monotonic)
+        except RerankError as error:
+            return items, f"{NOT_RERANKED}: {error}"
+        said = np.full(len(items.places), np.nan)
+        said[first] = [np.nan if score is None else score for score in scores]
+        order = [*order_reranked(first, scores), *sorted(set(range(len(said))) - set(first))]
+        return replace(items.take(np.array(order, dtype=int)), scores=items.scores, reranked=said[order]), None
+
+    def _look_up(self, evidence: Evidence, ranked: Ranked, items: _Items, degraded: str | None) -> Hits:
+        frame = evidence.frame
+        rows = ranked.rows[items.places]
+        keys = frame.chunk_keys[rows].tolist()
+        stored = self._store.candidates.hydrate(keys)
+        half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
+        decays = decay(frame.created[items.places], evidence.now, half_life).tolist()
+        explained = _explain(evidence, rows, ranked.context[items.places].tolist(), decays)
+        reranked = [None if math.isnan(score) else score for score in items.reranked.tolist()]
+        hits: list[Hit] = []
+        for place, key in enumerate(keys):
+            if key not in stored:  # it was deleted meanwhile
+                continue
+            record, chunk = stored[key]
+            hits.append(
+                Hit(
+                    record=record,
+                    chunk=chunk,
+                    relevance=float(items.relevance[place]),
+                    score=float(items.scores[place]),
+                    why=replace(explained[place], rank=len(hits) + 1, rerank=reranked[place]),
+                )
+            )
+        return Hits(tuple(hits), evidence.mode, degraded)
 
 
-def _fuse_default(request: Request, found: Findings, keys: Sequence[int] | None) -> dict[int, float]:
-    """The default: keyword coverage and whitened cosine, weighted; questions inside the query count half.
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Records in an order: their places in the frame, scores and relevances."""
 
-    With `keys` only these chunks are scored.
-    """
-    weight = {"hybrid": 1.0 - request.alpha, "keyword": 1.0, "semantic": 0.0}[found.mode]
-    texts = []
-    for place, leg in enumerate(found.keyword):
-        meanings = [{}] if found.vector is None else found.vector.meaning
-        meaning = meanings[min(place, len(meanings) - 1)]
-        texts.append(fuse_weighted(_only(leg.coverage, keys), _only(meaning, keys), weight))
-    return blend_questions(texts[0], texts[1:])
+    places: Rows
+    scores: Scores
+    relevance: Scores
+    reranked: Scores  # what the reranker said, NaN where it was not asked
 
-
-def _only(evidence: Mapping[int, float], keys: Sequence[int] | None) -> Mapping[int, float]:
-    return evidence if keys is None else {key: evidence[key] for key in keys if key in evidence}
+    def take(self, chosen: NDArray[np.int64]) -> _Items:
+        """Return some of them."""
+        return _Items(self.places[chosen], self.scores[chosen], self.relevance[chosen], self.reranked[chosen])
 
 
-def _judge(found: Findings, item: Ranked, evidence: float) -> float:
-    """Return the relevance of a record. One that shares no word with the query is judged by its meaning alone, too."""
-    relevance = judge(found.mode, evidence, found.size)
-    if found.mode != "hybrid" or found.vector is None or item.chunk_key in found.keyword[0].coverage:
-        return relevance
-    meaning = found.vector.meaning[0].get(item.chunk_key, 0.0)
-    return max(relevance, judge("semantic", meaning, found.size))
+def _collapse(evidence: Evidence, scores: Scores) -> tuple[Rows, Scores]:
+    """Return the row of each record's best chunk, and its score."""
+    frame = evidence.frame
+    if len(frame.starts) == len(frame):  # one chunk each
+        return frame.starts, scores
+    best = np.maximum.reduceat(scores, frame.starts)
+    ahead = np.flatnonzero(scores == best[frame.records])
+    return ahead[np.searchsorted(frame.records[ahead], np.arange(len(best)))].astype(np.int32), best
 
 
-def _is_cut(request: Request, found: Findings, scores: Mapping[int, float]) -> bool:
-    """Tell whether more candidates would bring more chunks."""
-    if request.candidates >= MOST_CANDIDATES:
-        return False
-    full = any(len(leg.bm25) >= request.candidates for leg in found.keyword)
-    return full or len(scores) > request.candidates or (found.vector is not None and found.vector.is_cut)
+def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence[int], scores: Scores) -> Scores:
+    """Return the relevance of records in their order."""
+    places = np.array(order, dtype=np.int32)
+    rows = ranked.rows[places]
+    if request.fusion == "default":
+        shown = scores - (1.0 - CONTEXT_SHARE) * ranked.context[places]
+    else:
+        shown = evidence.fuse_default(request.alpha)[rows]
+    judged = judge(evidence.mode, shown, evidence.size)
+    if evidence.mode == "hybrid" and evidence.meaning is not None:
+        # A paraphrase has only half of the evidence to offer.
+        alone = evidence.keyword[0].coverage[rows] == 0
+        by_meaning = judge("semantic", evidence.meaning.cosines[0][rows], evidence.size)
+        judged = np.where(alone, np.maximum(judged, by_meaning), judged)
+    return np.array(level(judged.tolist()))
 
 
-def _fuse_plain(request: Request, found: Findings) -> dict[int, float]:
-    """What hosts expect of a plain store: the raw cosine at alpha 1, bm25 at alpha 0, in between a weighted sum of the
-    raw cosine and bm25 as a share of the possible.
-    """
-    similarity = {} if found.vector is None else found.vector.similarity
-    if found.vector is not None:
-        similarity = {key: value for key, value in similarity.items() if value >= found.vector.floor}
-    if found.mode == "semantic" or (found.mode == "hybrid" and request.alpha == 1):
-        return dict(similarity)
-    if found.mode == "keyword" or request.alpha == 0:
-        return dict(found.keyword[0].bm25)
-    return fuse_weighted(found.keyword[0].coverage, similarity, 1.0 - request.alpha)
-
-
-def _start(candidate: Candidate, score: float) -> Ranked:
-    return Ranked(
-        record_key=candidate.record_key,
-        record_id=candidate.record_id,
-        chunk_key=candidate.chunk_key,
-        session=None if candidate.session is None else (candidate.scope, candidate.session),
-        created_at=candidate.created_at,
-        tokens=candidate.tokens,
-        asks=candidate.asks,
-        score=score,
-    )
-
-
-def _both_ways(neighbours: Mapping[int, Mapping[int, int]]) -> dict[int, dict[int, int]]:
-    """Say of each neighbour, too, who stands beside it."""
-    both: dict[int, dict[int, int]] = {}
-    for key, beside in neighbours.items():
-        for offset, other in beside.items():
-            both.setdefault(key, {})[offset] = other
-            both.setdefault(other, {})[-offset] = key
-    return both
-
-
-def _ranks(keys: Sequence[int]) -> dict[int, int]:
-    return {key: rank for rank, key in enumerate(keys, start=1)}
+def _explain(evidence: Evidence, rows: Rows, context: Sequence[float], decays: Sequence[float]) -> list[Why]:
+    """Return what each leg said of some rows."""
+    keyword, meaning = evidence.keyword[0], evidence.meaning
+    keyword_ranks = find_ranks(keyword.bm25.astype(np.float64), evidence.matched, rows)
+    vector_ranks: list[int | None] = [None] * len(rows)
+    similarity = cosines = [0.0] * len(rows)
+    if meaning is not None:
+        vector_ranks = find_ranks(meaning.cosines[0].astype(np.float64), evidence.compared, rows)
+        similarity, cosines = meaning.similarity(rows).tolist(), meaning.cosines[0][rows].tolist()
+    bm25, coverage = keyword.bm25[rows].tolist(), keyword.coverage[rows].tolist()
+    return [
+        Why(
+            rank=0,
+            keyword_rank=keyword_ranks[place],
+            bm25=bm25[place] if keyword_ranks[place] else None,
+            coverage=coverage[place] if keyword_ranks[place] else None,
+            vector_rank=vector_ranks[place],
+            similarity=similarity[place] if vector_ranks[place] else None,
+            meaning=cosines[place] if vector_ranks[place] else None,
+            context=context[place],
+            decay=decays[place],
+        )
+        for place in range(len(rows))
+    ]

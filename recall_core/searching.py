@@ -10,7 +10,7 @@ from .engine import Engine
 from .errors import InvalidInputError, VectorError
 from .filters import Selection
 from .models import Fusion, Mode
-from .search import Request
+from .request import Request
 from .store import OWN_SPACE, Space
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .errors import InvalidInputError
-from .models import Chunker
+from .models import Chunker, Reranker, RerankFunction
+
+_RERANKER = "an object with score(query, texts), such as CrossEncoder(folder), a function of the same, or None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,12 @@ class Settings:
     """How many chunks the keyword leg hands to the ranking, and how many of the fused ones take part in it."""
     rrf_k: int = 60
     """The constant of `fusion="rrf"`: the larger, the less the first places count."""
+    reranker: Reranker | RerankFunction | None = None
+    """Reads the first hits again and puts them in its own order: a `CrossEncoder`, or a function of yours."""
+    rerank_candidates: int = 50
+    """How many of the first hits the reranker gets; those behind them keep their order."""
+    rerank_budget: float = 1.0
+    """Seconds that the reranker may take, looked at after every 8 hits. The others stay behind in their order."""
     context_relevance: float = 0.3
     """`context()` leaves out what is less relevant than this, unless the call says otherwise."""
     embedding: Literal["inline", "background"] = "inline"
@@ -54,6 +62,9 @@ class Settings:
         self._check_number("recency_half_life_days", 1e-9)
         self._check_number("candidates", 1, 4096, whole=True)
         self._check_number("rrf_k", 1, 1000)  # beyond, neighbouring ranks differ by no more than noise
+        self._check("reranker", _can_score(self.reranker), _RERANKER)
+        self._check_number("rerank_candidates", 1, 4096, whole=True)
+        self._check_number("rerank_budget", 0)
         self._check_number("context_relevance", 0, 1)
         self._check_choice("embedding", ("inline", "background"))
         self._check_choice("durability", ("normal", "full"))
@@ -77,3 +88,9 @@ class Settings:
     def _check(self, name: str, holds: bool, want: str) -> None:
         if not holds:
             raise InvalidInputError(f"Settings.{name} is {getattr(self, name)!r}; it must be {want}")
+
+
+def _can_score(reranker: object) -> bool:
+    if isinstance(reranker, type):  # the class is given in place of an instance
+        return False
+    return reranker is None or callable(reranker) or callable(getattr(reranker, "score", None))

@@ -131,7 +131,7 @@ class View:
             candidates=candidates, diversify=diversify, min_relevance=min_relevance, min_similarity=min_similarity,
             vector=vector, space=space,
         )  # fmt: skip
-        return self._engine.searcher().run(request)
+        return self._engine.searcher.run(request)
 
     def context(
         self, query: str, *, max_chars: int = 2000, language: str | None = None, **arguments: Unpack[SearchArguments]

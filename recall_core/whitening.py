@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from .models import Vectors
 
@@ -18,6 +20,8 @@ WHITEN_FROM = 20  # vectors; below, the covariance says nothing
 FULL_FROM = 100  # vectors; below, the ridge grows, so that small scopes are hardly more than centred
 LEAST_VARIANCE = 1e-9  # over all directions; below, the vectors are the same but for rounding
 PRIOR_WEIGHT = 10.0  # the language's mean counts as so many vectors
+SHORTEST = 1e-9  # squared length; below, a vector is the mean itself
+BLOCK = 4096  # passages whitened at a time, so that what lies between stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +35,26 @@ class Statistics:
     inverse: Vectors | None
 
 
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Queries ready to be compared: a raw passage's dot product with a vector, shape (queries, dimensions), less the
+    offset, shape (queries,), is its whitened cosine times its whitened length.
+    """
+
+    vectors: Vectors
+    offsets: Vectors
+
+
 def measure(vectors: Vectors) -> Statistics:
     """Return the statistics of unit vectors, shape (n, dimensions)."""
-    import numpy as np
-
     count, dimensions = vectors.shape
     if count == 0:
         return Statistics(0, np.zeros(dimensions, dtype=np.float32), None)
     mean = vectors.mean(axis=0, dtype=np.float64)
     inverse = None
     if count >= WHITEN_FROM:
-        centred = vectors - mean
-        covariance = centred.T @ centred / count
+        centred = vectors - mean.astype(np.float32)
+        covariance = (centred.T @ centred).astype(np.float64) / count
         variance = np.trace(covariance)
         if variance > LEAST_VARIANCE:
             ridge = RIDGE * max(1.0, FULL_FROM / count) * variance / dimensions
@@ -55,8 +67,6 @@ def lean_on(prior: Vectors | None, statistics: Statistics) -> Statistics:
 
     Without a prior the mean of a few vectors is taken for what it is worth: nothing if there is but one.
     """
-    import numpy as np
-
     weight = 1.0 if prior is None else PRIOR_WEIGHT
     start = np.zeros_like(statistics.mean) if prior is None else prior
     count = statistics.count if prior is not None or statistics.count > 1 else 0
@@ -64,29 +74,28 @@ def lean_on(prior: Vectors | None, statistics: Statistics) -> Statistics:
     return Statistics(statistics.count, np.asarray(mean, dtype=np.float32), statistics.inverse)
 
 
-def compare(statistics: Statistics, queries: Vectors, passages: Vectors) -> Vectors:
-    """Return whitened cosines, shape (queries, passages), of vectors of shape (…, dimensions)."""
-    import numpy as np
-
-    q = queries - statistics.mean
-    p = passages - statistics.mean
-    if statistics.inverse is None:
-        weighted, lengths = q, np.einsum("ij,ij->i", q, q)
-        p_lengths = np.einsum("ij,ij->i", p, p)
-    else:
-        weighted = q @ statistics.inverse
-        lengths = np.einsum("ij,ij->i", weighted, q)
-        p_lengths = np.einsum("ij,ij->i", p @ statistics.inverse, p)
-    scale = np.sqrt(np.maximum(np.outer(lengths, p_lengths), 1e-18))
-    return np.asarray(np.clip(weighted @ p.T / scale, -1.0, 1.0), dtype=np.float32)
+def measure_lengths(statistics: Statistics, passages: Vectors) -> Vectors:
+    """Return the length of each whitened passage, shape (n,), of raw unit vectors, shape (n, dimensions)."""
+    lengths = np.empty(len(passages), dtype=np.float32)
+    for start in range(0, len(passages), BLOCK):
+        centred = passages[start : start + BLOCK] - statistics.mean
+        weighted = centred if statistics.inverse is None else centred @ statistics.inverse
+        lengths[start : start + BLOCK] = np.einsum("ij,ij->i", weighted, centred)
+    return np.sqrt(np.maximum(lengths, SHORTEST))
 
 
-def direct(statistics: Statistics, query: Vectors) -> Vectors:
-    """Return the vector, shape (dimensions,), whose dot product with a raw vector orders nearly as `compare` does.
+def direct(statistics: Statistics, queries: Vectors) -> Directions:
+    """Return what scores raw passages by their whitened cosines with queries, shape (queries, dimensions)."""
+    centred = queries - statistics.mean
+    weighted = centred if statistics.inverse is None else centred @ statistics.inverse
+    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weighted, centred), SHORTEST))
+    vectors = (weighted / lengths[:, None]).astype(np.float32)
+    return Directions(vectors, (vectors @ statistics.mean).astype(np.float32))
 
-    It leaves out only each passage's own length, so an index over raw vectors can find the candidates.
+
+def compare(directions: Directions, passages: Vectors, lengths: Vectors) -> Vectors:
+    """Return whitened cosines, shape (queries, n), of raw unit vectors, shape (n, dimensions), whose whitened `lengths`
+    are known.
     """
-    import numpy as np
-
-    centred = query - statistics.mean
-    return centred if statistics.inverse is None else np.asarray(centred @ statistics.inverse, dtype=np.float32)
+    cosines = (directions.vectors @ passages.T - directions.offsets[:, None]) / lengths
+    return np.asarray(np.clip(cosines, -1.0, 1.0), dtype=np.float32)

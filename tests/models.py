@@ -1,5 +1,9 @@
-"""Tiny ONNX models in hub layout, made at test time: the hidden state of a token is its row of a table, plus half the
-mean of the text's rows. So pooling, masks and inputs can be checked against a few lines of numpy."""
+"""Tiny ONNX models in hub layout, made at test time.
+
+An embedding model's hidden state of a token is its row of a table, plus half the mean of the text's rows; so pooling,
+masks and inputs can be checked against a few lines of numpy. A cross-encoder counts the words that a query and a text
+share.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +57,31 @@ def build_model(
     return folder
 
 
+def build_cross_encoder(
+    folder: Path,
+    *,
+    inputs: tuple[str, ...] = MASK,
+    weights: tuple[float, ...] = (1.0,),
+    squeezed: bool = False,
+    config: dict | None = None,
+    file: str = "model.onnx",
+) -> Path:
+    """Write a folder in hub layout. Each label's logit is its weight times `count_shared`. Which words are the query's
+    is read from token_type_ids if the model has them, else from the first [SEP]. `squeezed`: logits of shape (texts,).
+    """
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(_pair_graph(inputs, weights, squeezed), str(folder / file))
+    _tokenizer().save(str(folder / "tokenizer.json"))
+    declared = {"model_type": "bert", "hidden_size": DIMENSIONS, "max_position_embeddings": 64}
+    write_json(folder / "config.json", {**declared, **(config or {})})
+    return folder
+
+
+def count_shared(query: str, text: str) -> int:
+    """Count the pairs of equal words, one of the query and one of the text, words as in `expected_vector`."""
+    return sum(text.split().count(word) for word in query.split())
+
+
 def write_json(path: Path, value: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
@@ -72,7 +101,7 @@ def _tokenizer() -> Tokenizer:
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
     # As many files of the hubs have it: to be switched off by us.
@@ -114,6 +143,58 @@ def _graph(inputs: tuple[str, ...], pooled: bool, table: np.ndarray) -> onnx.Mod
         "middle": np.array([1], np.int64),
         "half": np.array(0.5, np.float32),
     }
+    return _assemble(nodes, inputs, output, constants)
+
+
+def _pair_graph(inputs: tuple[str, ...], weights: tuple[float, ...], squeezed: bool) -> onnx.ModelProto:
+    node = helper.make_node
+    if "token_type_ids" in inputs:
+        sides = [node("Cast", ["token_type_ids"], ["side"], to=TensorProto.FLOAT)]
+    else:
+        sides = [
+            node("Equal", ["input_ids", "separator"], ["ends"]),
+            node("Cast", ["ends"], ["ended"], to=TensorProto.FLOAT),
+            node("CumSum", ["ended", "second"], ["side"], exclusive=1),
+        ]
+    nodes = [
+        *sides,
+        node("Greater", ["input_ids", "separator"], ["is_word"]),  # the special tokens come first
+        node("Cast", ["is_word"], ["words"], to=TensorProto.FLOAT),
+        node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+        node("Mul", ["words", "mask"], ["seen"]),
+        node("Mul", ["seen", "side"], ["answering"]),
+        node("Sub", ["seen", "answering"], ["asking"]),
+        node("Unsqueeze", ["input_ids", "last"], ["down"]),
+        node("Unsqueeze", ["input_ids", "middle"], ["across"]),
+        node("Equal", ["down", "across"], ["equal"]),
+        node("Cast", ["equal"], ["same"], to=TensorProto.FLOAT),
+        node("Unsqueeze", ["asking", "last"], ["asking_down"]),
+        node("Unsqueeze", ["answering", "middle"], ["answering_across"]),
+        node("Mul", ["asking_down", "answering_across"], ["pairs"]),
+        node("Mul", ["pairs", "same"], ["shared_pairs"]),
+        node("ReduceSum", ["shared_pairs", "both"], ["shared"], keepdims=0),
+        node("Unsqueeze", ["shared", "middle"], ["column"]),
+        node("Mul", ["column", "weights"], ["labels"]),
+        node("Squeeze", ["labels", "middle"], ["logits"]) if squeezed else node("Identity", ["labels"], ["logits"]),
+    ]
+    constants = {
+        "separator": np.array(3, np.int64),
+        "second": np.array(1, np.int64),
+        "last": np.array([2], np.int64),
+        "middle": np.array([1], np.int64),
+        "both": np.array([1, 2], np.int64),
+        "weights": np.array(weights, np.float32),
+    }
+    shape = ["batch"] if squeezed else ["batch", len(weights)]
+    return _assemble(nodes, inputs, helper.make_tensor_value_info("logits", TensorProto.FLOAT, shape), constants)
+
+
+def _assemble(
+    nodes: list[onnx.NodeProto],
+    inputs: tuple[str, ...],
+    output: onnx.ValueInfoProto,
+    constants: dict[str, np.ndarray],
+) -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes,
         "tiny",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,42 +16,52 @@ scores = st.floats(-10, 10)
 sizes = st.integers(0, 10**6)
 
 
+def judge_one(mode, score, size):
+    (relevance,) = judge(mode, np.array([score], dtype=np.float64), size).tolist()
+    return relevance
+
+
+@given(modes, st.lists(scores, max_size=9), sizes)
+def test_each_score_is_judged_by_itself(mode, many, size):
+    assert judge(mode, np.array(many), size).tolist() == [judge_one(mode, score, size) for score in many]
+
+
 @given(modes, st.floats(allow_nan=False), sizes)
 def test_a_relevance_lies_between_0_and_1(mode, score, size):
-    assert 0 <= judge(mode, score, size) <= 1
+    assert 0 <= judge_one(mode, score, size) <= 1
 
 
 @given(modes, scores, scores, sizes)
 def test_a_higher_score_is_never_less_relevant(mode, one, other, size):
     low, high = sorted([one, other])
-    assert judge(mode, low, size) <= judge(mode, high, size)
+    assert judge_one(mode, low, size) <= judge_one(mode, high, size)
 
 
 @given(modes, st.floats(0, 10), sizes, sizes)
 def test_the_same_score_is_never_more_relevant_among_more_texts(mode, score, one, other):
     few, many = sorted([one, other])
-    assert judge(mode, score, many) <= judge(mode, score, few)
+    assert judge_one(mode, score, many) <= judge_one(mode, score, few)
 
 
 @given(modes, sizes)
 def test_the_middle_of_the_curve_is_half_relevant(mode, size):
-    assert judge(mode, CURVES[mode].middle(size), size) == pytest.approx(0.5)
+    assert judge_one(mode, CURVES[mode].middle(size), size) == pytest.approx(0.5)
 
 
 @given(modes, sizes)
 def test_no_evidence_is_hardly_relevant(mode, size):
-    assert judge(mode, 0.0, size) < 0.05
+    assert judge_one(mode, 0.0, size) < 0.05
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic"])
 @pytest.mark.parametrize("size", [1, 5, 30, 1000, 10**6])
 def test_the_same_meaning_is_nearly_1_whatever_the_size(mode, size):
-    assert judge(mode, 1.0, size) > 0.95
+    assert judge_one(mode, 1.0, size) > 0.95
 
 
 @given(modes, st.floats(0, 10), st.integers(LARGEST, 10**9))
 def test_beyond_the_largest_size_nothing_changes(mode, score, size):
-    assert judge(mode, score, size) == judge(mode, score, LARGEST)
+    assert judge_one(mode, score, size) == judge_one(mode, score, LARGEST)
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))

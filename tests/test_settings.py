@@ -33,6 +33,15 @@ from recall_core.settings import Settings
         ("candidates", 4097),
         ("candidates", True),
         ("rrf_k", 0),
+        ("reranker", "models/bge-reranker-base"),
+        ("reranker", dict),
+        ("reranker", object()),
+        ("rerank_candidates", 0),
+        ("rerank_candidates", 4097),
+        ("rerank_candidates", 50.0),
+        ("rerank_budget", -0.1),
+        ("rerank_budget", math.nan),
+        ("rerank_budget", None),
         ("context_relevance", 2),
         ("embedding", "later"),
         ("durability", "none"),
@@ -58,6 +67,10 @@ def test_a_value_out_of_range_is_refused_with_the_setting_s_name(name, value):
         ("keyword_weight", 1),
         ("recency_weight", 0.7),
         ("candidates", 4096),
+        ("rerank_candidates", 1),
+        ("rerank_candidates", 4096),
+        ("rerank_budget", 0),
+        ("rerank_budget", math.inf),
         ("busy_timeout", 0),
         ("dictionary", ("云原生", "Kubernetes")),
     ],
@@ -67,6 +80,21 @@ def test_the_ends_of_a_range_are_allowed(name, value):
         assert Settings(chunk_size=value, chunk_overlap=4).chunk_size == value
     else:
         assert getattr(Settings(**{name: value}), name) == value
+
+
+class Scorer:
+    def score(self, query, texts):
+        return [0.0] * len(texts)
+
+
+@pytest.mark.parametrize("reranker", [None, Scorer(), Scorer().score], ids=["none", "object", "function"])
+def test_a_reranker_is_an_object_a_function_or_none(reranker):
+    assert Settings(reranker=reranker).reranker is reranker
+
+
+def test_the_class_of_a_reranker_is_refused():
+    with pytest.raises(InvalidInputError, match="reranker"):
+        Settings(reranker=Scorer)
 
 
 def test_settings_can_be_replaced_but_not_changed():

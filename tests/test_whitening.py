@@ -9,6 +9,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from recall_core.whitening import (
+    BLOCK,
     FULL_FROM,
     PRIOR_WEIGHT,
     RIDGE,
@@ -18,6 +19,7 @@ from recall_core.whitening import (
     direct,
     lean_on,
     measure,
+    measure_lengths,
 )
 
 DIMENSIONS = 12
@@ -53,6 +55,10 @@ def reference(vectors, queries, passages):
     return (q / np.linalg.norm(q, axis=1, keepdims=True)) @ (p / np.linalg.norm(p, axis=1, keepdims=True)).T
 
 
+def cosines(statistics, queries, passages):
+    return compare(direct(statistics, queries), passages, measure_lengths(statistics, passages))
+
+
 # compare
 
 
@@ -60,7 +66,7 @@ def reference(vectors, queries, passages):
 @given(seeds, st.sampled_from([2, 10, WHITEN_FROM, 60, FULL_FROM, 300]))
 def test_cosines_are_those_of_the_reference(seed, count):
     vectors, queries = make_cone(seed, count), make_cone(seed + 1, 3)
-    found = compare(measure(vectors), queries, vectors)
+    found = cosines(measure(vectors), queries, vectors)
     assert found == pytest.approx(reference(vectors, queries, vectors), abs=2e-4)
 
 
@@ -69,7 +75,7 @@ def test_cosines_are_those_of_the_reference(seed, count):
 def test_cosines_are_symmetric(seed, count):
     vectors = make_cone(seed, count)
     statistics = lean_on(None, measure(vectors))
-    found = compare(statistics, vectors, vectors)
+    found = cosines(statistics, vectors, vectors)
     assert found == pytest.approx(found.T, abs=1e-5)
 
 
@@ -78,7 +84,7 @@ def test_cosines_are_symmetric(seed, count):
 def test_a_vector_is_identical_to_itself(seed, count):
     vectors = make_cone(seed, count)
     statistics = lean_on(None, measure(vectors))
-    assert np.diag(compare(statistics, vectors, vectors)) == pytest.approx(np.ones(count), abs=1e-5)
+    assert np.diag(cosines(statistics, vectors, vectors)) == pytest.approx(np.ones(count), abs=1e-5)
 
 
 @few
@@ -87,7 +93,7 @@ def test_cosines_are_finite_and_at_most_one(seed, count, scale):
     vectors = make_cone(seed, count)
     statistics = lean_on(None, measure(vectors))
     odd = np.concatenate([vectors, statistics.mean[None, :], np.zeros((1, DIMENSIONS), np.float32), vectors * scale])
-    found = compare(statistics, odd, odd)
+    found = cosines(statistics, odd, odd)
     assert np.isfinite(found).all()
     assert np.abs(found).max() <= 1
 
@@ -98,20 +104,20 @@ def test_a_scope_of_nearly_the_same_text_gives_finite_cosines(count, difference)
     vectors = np.zeros((count, 4), np.float32)
     vectors[:, 0] = 1
     vectors[: count // 2, 1] = difference
-    found = compare(lean_on(None, measure(vectors)), unit([[1, 1, 0, 0], [0, 0, 1, 0]]), vectors)
+    found = cosines(lean_on(None, measure(vectors)), unit([[1, 1, 0, 0], [0, 0, 1, 0]]), vectors)
     assert np.isfinite(found).all()
     assert np.abs(found).max() <= 1
 
 
 def test_the_passages_may_be_none():
-    assert compare(measure(make_cone(1, 5)), make_cone(2, 2), np.zeros((0, DIMENSIONS), np.float32)).shape == (2, 0)
+    assert cosines(measure(make_cone(1, 5)), make_cone(2, 2), np.zeros((0, DIMENSIONS), np.float32)).shape == (2, 0)
 
 
 def test_whitening_separates_texts_that_the_raw_cosine_holds_for_alike():
     vectors = make_cone(3, 400)
     raw = vectors[:5] @ vectors.T
     assert raw.min() > 0.9
-    assert compare(measure(vectors), vectors[:5], vectors).min() < -0.2
+    assert cosines(measure(vectors), vectors[:5], vectors).min() < -0.2
 
 
 # measure
@@ -124,12 +130,12 @@ def test_the_order_of_the_vectors_does_not_matter(seed, count):
     one, other = measure(vectors), measure(vectors[::-1])
     assert one.mean == pytest.approx(other.mean, abs=1e-6)
     queries = make_cone(seed + 1, 2)
-    assert compare(one, queries, vectors) == pytest.approx(compare(other, queries, vectors), abs=1e-3)
+    assert cosines(one, queries, vectors) == pytest.approx(cosines(other, queries, vectors), abs=1e-3)
 
 
 def test_no_vectors_have_statistics_that_change_nothing():
     statistics = lean_on(None, measure(np.zeros((0, 3), np.float32)))
-    assert compare(statistics, unit([[1, 1, 0]]), unit([[1, 0, 0]]))[0] == pytest.approx([0.5**0.5])
+    assert cosines(statistics, unit([[1, 1, 0]]), unit([[1, 0, 0]]))[0] == pytest.approx([0.5**0.5])
 
 
 def test_few_vectors_are_centred_but_not_whitened():
@@ -144,7 +150,7 @@ def test_the_mean_of_a_single_vector_counts_for_nothing():
     vectors = make_cone(1, 1)
     statistics = lean_on(None, measure(vectors))
     queries = make_cone(2, 3)
-    assert compare(statistics, queries, vectors) == pytest.approx(queries @ vectors.T, abs=1e-5)
+    assert cosines(statistics, queries, vectors) == pytest.approx(queries @ vectors.T, abs=1e-5)
 
 
 @given(st.integers(0, 1000))
@@ -155,21 +161,34 @@ def test_a_prior_counts_less_the_more_vectors_there_are(count):
     assert leaning.count == count
 
 
-# direct
+# direct and measure_lengths
 
 
 @few
 @given(seeds, sizes)
-def test_the_direct_vector_orders_as_the_cosine_does_up_to_the_length_of_each_passage(seed, count):
-    vectors, query = make_cone(seed, count), make_cone(seed + 1, 1)
+def test_a_dot_product_less_the_offset_is_the_cosine_times_the_length(seed, count):
+    """So an index over raw vectors finds what is near, and orders as the cosine does up to each passage's length."""
+    vectors, queries = make_cone(seed, count), make_cone(seed + 1, 2)
     statistics = lean_on(None, measure(vectors))
-    centred = (vectors - statistics.mean).astype(np.float64)
+    directions, lengths = direct(statistics, queries), measure_lengths(statistics, vectors)
+    products = directions.vectors @ vectors.T - directions.offsets[:, None]
+    assert products == pytest.approx(cosines(statistics, queries, vectors) * lengths, abs=1e-5)
+
+
+@few
+@given(seeds, sizes)
+def test_lengths_are_those_of_the_centred_and_whitened_vectors(seed, count):
+    vectors = make_cone(seed, count)
+    statistics = lean_on(None, measure(vectors))
     inverse = np.eye(DIMENSIONS) if statistics.inverse is None else statistics.inverse.astype(np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", centred @ inverse, centred))
-    vector = direct(statistics, query[0]).astype(np.float64)
-    scores = (vectors @ vector - statistics.mean @ vector) / lengths
-    cosines = compare(statistics, query, vectors)[0]
-    if count > 1:  # one factor, that of the query, is left out for all
-        factor = scores @ cosines / (cosines @ cosines)
-        assert factor > 0
-        assert scores == pytest.approx(factor * cosines, abs=1e-3 * np.abs(scores).max())
+    centred = (vectors - statistics.mean).astype(np.float64)
+    expected = np.sqrt(np.einsum("ij,jk,ik->i", centred, inverse, centred))
+    assert measure_lengths(statistics, vectors) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_more_passages_than_are_whitened_at_a_time_have_the_same_lengths():
+    vectors = make_cone(1, BLOCK + 7)
+    statistics = measure(vectors[:200])
+    lengths = measure_lengths(statistics, vectors)
+    assert len(lengths) == BLOCK + 7
+    assert lengths[-9:] == pytest.approx(measure_lengths(statistics, vectors[-9:]), rel=1e-5)

@@ -18,12 +18,16 @@ def open_existing(db: str | None) -> Memory:
     return Memory.open(_find(db), embedder=None)
 
 
-def open_for_search(db: str | None, model: str | None, mode: str) -> Memory:
-    """Open a memory file for a search in `mode`, with the model of a folder or the built-in one if vectors count."""
-    from recall_core.embedding import DEFAULT
+def open_for_search(db: str | None, model: str | None, mode: str, reranker: str | None = None) -> Memory:
+    """Open a memory file for a search in `mode`, with the model of a folder or the built-in one if vectors count, and
+    with the cross-encoder of the folder `reranker`.
+    """
+    from recall_core.embedding import DEFAULT, CrossEncoder
     from recall_core.memory import Memory
+    from recall_core.settings import Settings
 
-    return Memory.open(_find(db), embedder=None if mode == "keyword" else model or DEFAULT)
+    settings = Settings(reranker=CrossEncoder(reranker) if reranker else None)
+    return Memory.open(_find(db), embedder=None if mode == "keyword" else model or DEFAULT, settings=settings)
 
 
 def open_for_writing(db: str | None, model: str | None) -> Memory:

@@ -93,15 +93,24 @@ def search_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("query")
 @search_options
 @click.option("--why", is_flag=True, help="Say for each hit what found it.")
+@click.option("--rerank", metavar="FOLDER", help="An ONNX cross-encoder that reads the first hits again.")
 @db_option
 @model_option
 @json_option
-def search(query: str, arguments: SearchArguments, why: bool, db: str | None, model: str | None, as_json: bool) -> None:
+def search(
+    query: str,
+    arguments: SearchArguments,
+    why: bool,
+    rerank: str | None,
+    db: str | None,
+    model: str | None,
+    as_json: bool,
+) -> None:
     """Find the memories that answer QUERY, any text, the best first.
 
     As with grep, the exit code is 1 if there are none.
     """
-    hits = _find(query, arguments, db, model)
+    hits = _find(query, arguments, db, model, rerank)
     if as_json:
         _write_hits(query, hits)
     elif hits:
@@ -148,8 +157,10 @@ def context(
         write(visible(block))
 
 
-def _find(query: str, arguments: SearchArguments, db: str | None, model: str | None) -> Hits:
-    with open_for_search(db, model, arguments["mode"]) as memory:
+def _find(
+    query: str, arguments: SearchArguments, db: str | None, model: str | None, reranker: str | None = None
+) -> Hits:
+    with open_for_search(db, model, arguments["mode"], reranker) as memory:
         hits = memory.search(query, **arguments)
     if hits.degraded:
         tell(hits.degraded)

@@ -1,10 +1,11 @@
-"""An ONNX model at work on the CPU: token ids in, one vector a text out."""
+"""An ONNX model at work on the CPU: token ids in, numbers out, or one vector a text."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
@@ -23,24 +24,67 @@ _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")  # transformers, sentence-transformers
 
 
-class Session:
-    """An inference session of onnxruntime with the pooling that the model wants. Threads may share it.
+class Network:
+    """An ONNX model at work in onnxruntime: token ids in, numbers out. Threads may share it.
 
-    Raises ModelNotFoundError if the model can't be loaded, InvalidInputError if it wants inputs that are not known.
+    `task` names what such a model is exported for, in the exporters' words. Raises ModelNotFoundError if the model
+    can't be loaded, InvalidInputError if it wants inputs that are not known.
     """
 
-    def __init__(self, spec: ModelSpec, threads: int | None) -> None:
-        self._spec = spec
-        self._session = _load(spec, threads)
+    def __init__(self, file: Path, threads: int | None, task: str) -> None:
+        self._file = file
+        self._session = _load(file, threads)
         self._inputs = [node.name for node in self._session.get_inputs()]
+        self.outputs = [node.name for node in self._session.get_outputs()]
         unknown = [name for name in self._inputs if name not in _INPUTS]
         if unknown:
             raise InvalidInputError(
-                f"{spec.model_file} wants the inputs {', '.join(unknown)}; only {', '.join(_INPUTS)} can be given: "
-                "export the model for feature extraction"
+                f"{file} wants the inputs {', '.join(unknown)}; only {', '.join(_INPUTS)} can be given: "
+                f"export the model for {task}"
             )
-        outputs = [node.name for node in self._session.get_outputs()]
-        self._output = next((name for name in (spec.output, *_TOKEN_OUTPUTS) if name in outputs), outputs[0])
+
+    def run(
+        self, output: str, ids: Sequence[TokenIds], types: Sequence[TokenIds] | None = None
+    ) -> Iterator[tuple[list[int], Vectors]]:
+        """Yield the rows of each batch of texts, and the float32 `output` for them, its first axis the rows.
+
+        `types` are the type ids, all zero if not given. Raises EmbeddingError if the model fails.
+        """
+        import numpy as np
+
+        lengths = [len(text) for text in ids]
+        batches = list(_batch(lengths))
+        bulk = sum(lengths) > BATCH_TOKENS
+        for number, rows in enumerate(batches, start=1):
+            batch = np.stack([ids[row] for row in rows])
+            kinds = np.zeros_like(batch) if types is None else np.stack([types[row] for row in rows])
+            # The arena keeps all it ever took. After bulk work it gives it back; after a query that would be slower.
+            yield rows, self._run(output, batch, kinds, shrink=bulk and number == len(batches))
+
+    def _run(self, output: str, ids: TokenIds, types: TokenIds, shrink: bool) -> Vectors:
+        import numpy as np
+        from onnxruntime import RunOptions
+
+        feed = dict(zip(_INPUTS, (ids, np.ones_like(ids), types), strict=True))
+        options = RunOptions()
+        if shrink:
+            options.add_run_config_entry(*_SHRINK_ARENA)
+        try:
+            [given] = self._session.run([output], {name: feed[name] for name in self._inputs}, options)
+        except Exception as error:  # the library's exceptions have no common base
+            raise EmbeddingError(f"{self._file} failed on a batch of shape {ids.shape}: {error}") from error
+        return np.asarray(given, np.float32)
+
+
+class Session:
+    """A model at work with the pooling that it wants. Threads may share it. Raises as `Network` does."""
+
+    def __init__(self, spec: ModelSpec, threads: int | None) -> None:
+        self._spec = spec
+        self._network = Network(spec.model_file, threads, "feature extraction")
+        outputs = self._network.outputs
+        wanted = (spec.output or "", *_TOKEN_OUTPUTS)
+        self._output = next((name for name in wanted if name in outputs), outputs[0])
 
     def embed(self, texts: Sequence[TokenIds]) -> Vectors:
         """Return the vectors of texts, shape (len(texts), dimensions), in their order and not yet of unit length.
@@ -50,30 +94,11 @@ class Session:
         import numpy as np
 
         vectors = np.zeros((len(texts), self._spec.dimensions), np.float32)
-        lengths = [len(ids) for ids in texts]
-        batches = list(_batch(lengths))
-        bulk = sum(lengths) > BATCH_TOKENS
-        for number, rows in enumerate(batches, start=1):
-            # The arena keeps all it ever took. After bulk work it gives it back; after a query that would be slower.
-            vectors[rows] = self._run([texts[row] for row in rows], shrink=bulk and number == len(batches))
+        for rows, output in self._network.run(self._output, texts):
+            vectors[rows] = self._pool(output, (len(rows), len(texts[rows[0]])))
         return vectors
 
-    def _run(self, texts: Sequence[TokenIds], shrink: bool) -> Vectors:
-        import numpy as np
-        from onnxruntime import RunOptions
-
-        ids = np.stack(texts)
-        feed = dict(zip(_INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
-        options = RunOptions()
-        if shrink:
-            options.add_run_config_entry(*_SHRINK_ARENA)
-        try:
-            output = self._session.run([self._output], {name: feed[name] for name in self._inputs}, options)[0]
-        except Exception as error:  # the library's exceptions have no common base
-            raise EmbeddingError(f"{self._spec.model_file} failed on a batch of shape {ids.shape}: {error}") from error
-        return self._pool(np.asarray(output, np.float32), ids.shape)
-
-    def _pool(self, output: Vectors, shape: tuple[int, ...]) -> Vectors:
+    def _pool(self, output: Vectors, shape: tuple[int, int]) -> Vectors:
         import numpy as np
 
         dimensions = self._spec.dimensions
@@ -95,7 +120,7 @@ def stay_silent() -> None:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
-def _load(spec: ModelSpec, threads: int | None) -> Any:
+def _load(file: Path, threads: int | None) -> Any:
     stay_silent()
     from onnxruntime import InferenceSession, SessionOptions
 
@@ -105,9 +130,9 @@ def _load(spec: ModelSpec, threads: int | None) -> Any:
     options.log_severity_level = 3  # errors; warnings about graph optimisations would reach the user's terminal
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads must not burn the CPU
     try:
-        return InferenceSession(str(spec.model_file), options, providers=["CPUExecutionProvider"])
+        return InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library's exceptions have no common base
-        raise ModelNotFoundError(f"{spec.model_file} can't be loaded: {error}; download the model again") from error
+        raise ModelNotFoundError(f"{file} can't be loaded: {error}; download the model again") from error
 
 
 def _count_cores() -> int:

@@ -68,20 +68,36 @@ def read_spec(folder: Path, overrides: Overrides) -> ModelSpec:
     Raises ModelNotFoundError for a missing, empty or damaged file, InvalidInputError for a model of an unsupported kind
     and for overrides that don't fit it.
     """
+    config, files = read_folder(folder, overrides.file)
+    if overrides.pooling not in (None, "mean", "cls"):
+        raise InvalidInputError(f"pooling is {overrides.pooling!r}; it must be 'mean' or 'cls'")
+    if "model_type" not in config and "dim" in config and "pooling" in config:
+        return _read_own(config, files, overrides)
+    return _read_hub(folder, config, files, overrides)
+
+
+def read_folder(folder: Path, file: str | None) -> tuple[dict[str, Any], tuple[Path, Path, Path]]:
+    """Return the configuration of a model's folder, and its ONNX file (`file` or the usual ones), tokenizer and
+    configuration. Raises ModelNotFoundError for a missing, empty or damaged file.
+    """
     if not folder.is_dir():
         raise ModelNotFoundError(
             f"there is no folder {str(folder)!r}; a model is given as the path of a folder with "
             "config.json, tokenizer.json and model.onnx, downloaded beforehand"
         )
     config = _read_json(folder / "config.json")
-    files = (_find_model(folder, overrides.file), folder / "tokenizer.json", folder / "config.json")
-    for file in files:
-        check_whole(file)
-    if overrides.pooling not in (None, "mean", "cls"):
-        raise InvalidInputError(f"pooling is {overrides.pooling!r}; it must be 'mean' or 'cls'")
-    if "model_type" not in config and "dim" in config and "pooling" in config:
-        return _read_own(config, files, overrides)
-    return _read_hub(folder, config, files, overrides)
+    files = (_find_model(folder, file), folder / "tokenizer.json", folder / "config.json")
+    for path in files:
+        check_whole(path)
+    return config, files
+
+
+def read_max_length(folder: Path, config: dict[str, Any], wanted: int | None) -> int:
+    """Return how many tokens a model takes: `wanted`, or what the folder says. Raises InvalidInputError if `wanted` is
+    more than the model's position table holds.
+    """
+    positions = _positions(config)
+    return _check_length(wanted, _declared_max_length(folder, positions), positions)
 
 
 def _read_own(config: dict[str, Any], files: tuple[Path, Path, Path], overrides: Overrides) -> ModelSpec:
@@ -104,7 +120,6 @@ def _read_own(config: dict[str, Any], files: tuple[Path, Path, Path], overrides:
 
 
 def _read_hub(folder: Path, config: dict[str, Any], files: tuple[Path, Path, Path], overrides: Overrides) -> ModelSpec:
-    positions = _positions(config)
     query_prefix, passage_prefix = _read_prompts(folder)
     spec = ModelSpec(
         model_file=files[0],
@@ -115,7 +130,7 @@ def _read_hub(folder: Path, config: dict[str, Any], files: tuple[Path, Path, Pat
         pooling=overrides.pooling or _read_pooling(folder, _names(folder, config)),
         query_prefix=_first(overrides.query_prefix, query_prefix),
         passage_prefix=_first(overrides.passage_prefix, passage_prefix),
-        max_length=_check_length(overrides.max_length, _read_max_length(folder, positions), positions),
+        max_length=read_max_length(folder, config, overrides.max_length),
     )
     if not spec.query_prefix and not spec.passage_prefix and overrides.query_prefix is None:
         _warn_without_prefixes(folder, _names(folder, config))
@@ -216,7 +231,7 @@ def _positions(config: dict[str, Any]) -> int | None:
     return size
 
 
-def _read_max_length(folder: Path, positions: int | None) -> int:
+def _declared_max_length(folder: Path, positions: int | None) -> int:
     trained = _read_optional(folder / "sentence_bert_config.json").get("max_seq_length")
     tokenizer = _read_optional(folder / "tokenizer_config.json").get("model_max_length")
     known = [

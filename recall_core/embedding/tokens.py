@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
@@ -13,6 +14,7 @@ from .spec import ModelSpec
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Encoding, Tokenizer
 
     from recall_core.models import Span
 
@@ -31,17 +33,7 @@ class Tokens:
     """
 
     def __init__(self, spec: ModelSpec) -> None:
-        from tokenizers import Tokenizer
-
-        try:
-            self._tokenizer = Tokenizer.from_file(str(spec.tokenizer_file))
-        except Exception as error:  # the library raises plain Exception
-            raise ModelNotFoundError(f"{spec.tokenizer_file} is damaged: {error}; download it again") from error
-        # Truncation would cut text silently. Padding makes old versions of the library use a thread pool, which prints
-        # a warning to stdout when the host program forks; so does encode_batch, and it is no faster here.
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
+        self._tokenizer = load_tokenizer(spec.tokenizer_file)
         self._max_length = spec.max_length
         self._windows = {prefix: self._measure_window(prefix) for prefix in (spec.passage_prefix, spec.query_prefix)}
         self.window = self._windows[spec.passage_prefix]
@@ -91,6 +83,63 @@ class Tokens:
                 f"take {taken} tokens; make it larger or the prefix shorter"
             )
         return self._max_length - taken
+
+
+class PairTokens:
+    """The tokenizer of a cross-encoder, which reads a query and a text at once. Threads may share it.
+
+    Raises ModelNotFoundError if tokenizer.json is damaged, InvalidInputError if `max_length` leaves no room for a pair.
+    """
+
+    def __init__(self, file: Path, max_length: int) -> None:
+        self._tokenizer = load_tokenizer(file)
+        taken = self._tokenizer.num_special_tokens_to_add(True)
+        self._room = max_length - taken
+        if self._room < 2:
+            raise InvalidInputError(
+                f"max_length is {max_length}, of which special tokens take {taken}; a query and a text need 2 at least"
+            )
+
+    def encode(self, query: str, texts: Sequence[str]) -> tuple[list[TokenIds], list[TokenIds]]:
+        """Return the ids and the type ids of each pair, joined by the tokenizer's own template.
+
+        A query keeps up to half of the room, a text has what is left; both are cut at their end.
+        """
+        import numpy as np
+
+        asked = self._encode_start(query, self._room // 2)
+        ids, types = [], []
+        for text in texts:
+            pair = self._tokenizer.post_process(asked, self._encode_start(text, self._room - len(asked)))
+            ids.append(np.array(pair.ids, np.int64))
+            types.append(np.array(pair.type_ids, np.int64))
+        return ids, types
+
+    def _encode_start(self, text: str, size: int) -> Encoding:
+        """Return the first `size` tokens of a text, without special ones."""
+        text = _clean(text[: size * _LONGEST_TOKEN])
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        if len(encoding) > size:
+            # What an encoding was cut off stays with it, and would be joined to the other side as well.
+            encoding = self._tokenizer.encode(text[: encoding.offsets[size - 1][1]], add_special_tokens=False)
+            encoding.truncate(size)
+        return encoding
+
+
+def load_tokenizer(file: Path) -> Tokenizer:
+    """Load a tokenizer.json, set up so that threads may share it. Raises ModelNotFoundError if it is damaged."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises plain Exception
+        raise ModelNotFoundError(f"{file} is damaged: {error}; download it again") from error
+    # Truncation would cut text silently. Padding makes old versions of the library use a thread pool, which prints
+    # a warning to stdout when the host program forks; so does encode_batch, and it is no faster here.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
+    return tokenizer
 
 
 def _clean(text: str) -> str:

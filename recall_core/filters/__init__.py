@@ -39,7 +39,7 @@ from .conditions import (
     resolve_field,
 )
 from .predicate import fold_text, matches
-from .selection import Selection, make_selection, selection_filters, selects
+from .selection import Selection, make_selection, restricts_records, selection_filters, selects
 from .where import parse_where
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "matches",
     "parse_where",
     "resolve_field",
+    "restricts_records",
     "selection_filters",
     "selects",
 ]

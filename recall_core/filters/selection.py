@@ -86,6 +86,12 @@ def selection_filters(selection: Selection) -> tuple[Filter, ...]:
     return tuple(filters)
 
 
+def restricts_records(selection: Selection) -> bool:
+    """Tell whether a selection asks for more than a scope and records that have not expired."""
+    parts = (selection.where, selection.session, selection.roles, selection.tags, selection.since, selection.until)
+    return any(part is not None for part in parts)
+
+
 def selects(selection: Selection, record: Record) -> bool:
     """Tell whether a read of `selection` may see `record`."""
     return scope_contains(selection.scope, record.scope) and all(

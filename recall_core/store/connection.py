@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import os
 import random
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import apsw
@@ -29,7 +27,7 @@ CACHE_KIB = 16 * 1024
 # others are made to wait for it. (Eight writers and two readers left a log of 650 MB for a file of 9 MB otherwise.)
 CHECKPOINT_PAGES, LONGEST_LOG_PAGES = 1_000, 4_000
 CHECKPOINT_WAIT = 0.25  # seconds
-MMAP_BYTES = 1 << 30  # address space, not memory: scans of a vec0 table are up to twice as fast
+MMAP_BYTES = 1 << 30  # address space, not memory: vectors are read without being copied first
 
 Durability = Literal["normal", "full"]
 
@@ -138,21 +136,6 @@ def _make_checkpointer(timeout: float) -> Callable[[apsw.Connection, str, int], 
         return apsw.SQLITE_OK
 
     return checkpoint
-
-
-def load_vec0(connection: apsw.Connection) -> bool:
-    """Load the vector index extension and tell whether that worked. Importing sqlite_vec would import numpy."""
-    spec = importlib.util.find_spec("sqlite_vec")
-    if spec is None or not spec.submodule_search_locations:
-        return False
-    try:
-        connection.enable_load_extension(True)
-        connection.load_extension(str(Path(spec.submodule_search_locations[0]) / "vec0"))
-        connection.enable_load_extension(False)
-    except (apsw.Error, AttributeError) as error:
-        logger.warning("the vector index extension can't be loaded (%s); vectors are compared one by one", error)
-        return False
-    return True
 
 
 def _fold_argument(*arguments: SQLValue) -> SQLValue:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 import apsw
 
 from ..errors import ClosedError, StoreUnavailableError
-from .connection import MEMORY_PATH, Durability, connect, create_private, load_vec0
+from .connection import MEMORY_PATH, Durability, connect, create_private
 from .faults import translate_errors
 from .filesystem import find_place, network_type
 from .migrations import migrate
@@ -153,8 +153,6 @@ class Connections:
             if self.path != MEMORY_PATH:
                 self._reader = connect(self.path, self._durability, self._busy_timeout)
                 opened.callback(self._reader.close)
-            loaded = [load_vec0(connection) for connection in self._both()]
-            self.has_vec0 = all(loaded)
             for connection in self._both():
                 connection.execute(TERM_TABLE)
             if self.path != MEMORY_PATH:
@@ -195,7 +193,6 @@ class Database:
 
     def __init__(self, connections: Connections, path: str) -> None:
         self.path = path
-        self.has_vec0 = connections.has_vec0
         self.embedding_lock = connections.embedding_lock
         self._connections = connections
         self._closed = False

@@ -16,7 +16,8 @@ SELECT name, model, dimensions, (SELECT count(*) FROM embedding WHERE space_id =
 TOTALS = """
 SELECT (SELECT count(*) FROM record), (SELECT count(*) FROM chunk),
   (SELECT count(*) FROM (SELECT 1 FROM record WHERE session IS NOT NULL GROUP BY scope, session)),
-  (SELECT count(*) FROM pending), (SELECT count(*) FROM pending WHERE attempts > 0)
+  (SELECT count(*) FROM pending), (SELECT count(*) FROM pending WHERE attempts > 0),
+  EXISTS (SELECT 1 FROM code_index)
 """
 
 
@@ -53,11 +54,11 @@ class FactTable:
                 "INSERT INTO dictionary(word) VALUES (?) ON CONFLICT DO NOTHING", [(word,) for word in words]
             )
 
-    def stats(self, *, segmenter: str, vector_index: str, notes: tuple[str, ...]) -> Stats:
+    def stats(self, *, segmenter: str, notes: tuple[str, ...]) -> Stats:
         """Count what the file holds; the arguments are passed on."""
         path = self._database.path
         with self._database.read() as connection:
-            records, chunks, sessions, pending, failed = select(connection, TOTALS)[0]
+            records, chunks, sessions, pending, failed, coded = select(connection, TOTALS)[0]
             spaces = tuple(
                 SpaceStats(name=name, model=model, dimensions=dimensions, vectors=vectors)
                 for name, model, dimensions, vectors in select(connection, SPACES)
@@ -74,6 +75,6 @@ class FactTable:
             file_bytes=sum(file.stat().st_size for file in files if file.exists()),
             schema_version=SCHEMA_VERSION,
             segmenter=segmenter,
-            vector_index=vector_index,
+            vector_index="codes" if coded else "exact",
             notes=notes,
         )

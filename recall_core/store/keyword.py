@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from ..bm25 import WEIGHTS, Columns, Corpus
+from ..bm25 import WEIGHTS, Corpus
 from ..filters import Selection
 from ..text import match_expression
 from .compile import compile_selection
@@ -13,8 +13,7 @@ from .connection import select, select_one
 from .database import Database
 
 SEARCH = """
-SELECT chunk.key, chunk.latin, chunk.grams, chunk.words, chunk.labels
-FROM chunk_fts JOIN chunk ON chunk.key = chunk_fts.rowid JOIN record ON record.key = chunk.record_key
+SELECT chunk.key FROM chunk_fts JOIN chunk ON chunk.key = chunk_fts.rowid JOIN record ON record.key = chunk.record_key
 WHERE chunk_fts MATCH ? AND {selection}
 ORDER BY bm25(chunk_fts, {weights}), record.created_at DESC, chunk.key DESC LIMIT ?
 """
@@ -29,17 +28,17 @@ class KeywordTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def search(self, terms: Sequence[str], selection: Selection, limit: int) -> dict[int, Columns]:
-        """Return the selected chunks that hold any of the terms, best first: their terms by chunk key."""
+    def search(self, terms: Sequence[str], selection: Selection, limit: int) -> list[int]:
+        """Return the selected chunks that hold any of the terms, best first."""
         expression = match_expression(terms)
         if expression is None:
-            return {}
+            return []
         clause = compile_selection(selection)
         weights = ", ".join(str(weight) for weight in astuple(WEIGHTS))
         sql = SEARCH.format(weights=weights, selection=clause.sql)
         with self._database.read() as connection:
             rows = select(connection, sql, (expression, *clause.bindings, limit))
-        return {key: Columns(*columns) for key, *columns in rows}
+        return [key for (key,) in rows]
 
     def describe(self, terms: Sequence[str]) -> Corpus:
         """Return what the index knows of all chunks and of these terms."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from ..errors import NotADatabaseError, SchemaTooNewError
-from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS
+from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS, SECOND_SCHEMA
 
 
 class Migration(NamedTuple):
@@ -18,8 +18,29 @@ class Migration(NamedTuple):
     apply: Callable[[apsw.Connection], object]
 
 
+def upgrade_to_second(connection: apsw.Connection) -> None:
+    """Add the change log and the codes, and drop the vec0 tables, which took an extension to read and as much room as
+    the vectors. SQLite can't drop a virtual table without its module, so its line in the schema is deleted.
+    """
+    connection.execute(SECOND_SCHEMA)
+    spaces = connection.execute("SELECT id FROM space").fetchall()
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    for (space,) in spaces:
+        index = f"vector_{space}"
+        connection.pragma("writable_schema", True)
+        connection.execute("DELETE FROM sqlite_schema WHERE type = 'table' AND name = ?", (index,))
+        connection.pragma("writable_schema", "RESET")
+        for table in sorted(tables):
+            if table.startswith(f"{index}_"):
+                connection.execute(f'DROP TABLE "{table}"')
+    connection.execute(
+        "INSERT INTO vector_change SELECT space_id, chunk_key FROM embedding WHERE true ON CONFLICT DO NOTHING"
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("first schema", lambda connection: connection.execute(FIRST_SCHEMA + FIRST_TRIGGERS)),
+    Migration("change log and codes", upgrade_to_second),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

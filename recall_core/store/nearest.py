@@ -1,42 +1,43 @@
-"""Nearest neighbours: exact over the blobs, or through a vec0 table once a space is large."""
+"""Nearest neighbours: exact over the vectors while they are few, through their codes once a space is large."""
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
+from ..codes import code_bytes, find_nearest, make_planes
 from ..embedding import normalize
-from ..filters import Selection
+from ..filters import Selection, restricts_records
+from .code_pages import PLACES, Page, create_pages, read_centre, read_pages, take_up_changes
 from .compile import Clause, compile_selection
-from .connection import select, select_one
+from .connection import select
 from .database import Database
-from .protocols import Nearest, Space, VectorIndex
+from .protocols import Nearest, Space
 from .vectors import stack_vectors
 
 if TYPE_CHECKING:
     from ..models import Vectors
 
-# From so many vectors on a space gets a vec0 table. Below, reading the blobs is as fast and needs no second copy.
-INDEX_FROM = 5_000
-# Selections of up to so many chunks are compared exactly, whatever the size of the space.
-EXACT_UP_TO = 5_000
-VEC0_LIMIT = 4096  # vec0 refuses a larger k
-VEC0_CHUNK = 256  # rows in a block of vec0; its default of 1024 is slower to fill
-REFRESH_BATCH = 1_000
+# From so many vectors on a space gets codes. Below, the vectors themselves are compared.
+INDEX_FROM = 16_384
+# So many changed vectors are taken up at a time; fewer wait, and are compared one by one.
+REFRESH_FROM, REFRESH_BATCH = 256, 4_096
+# With a filter, so many of the nearest are looked at before all selected chunks are asked for.
+PROBES = (2_000, 20_000)
 
 SELECTED = """
 FROM record JOIN chunk ON chunk.record_key = record.key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? WHERE {selection}
 """
-
-
-# The vec0 table has an older vector of such a chunk, or none.
-UNSEEN = """
-EXISTS (SELECT 1 FROM vector_change WHERE vector_change.space_id = embedding.space_id
-  AND vector_change.chunk_key = chunk.key)
-"""
+AMONG = "chunk.key IN (SELECT value FROM json_each(?))"
+UNSEEN = "chunk.key IN (SELECT chunk_key FROM vector_change WHERE space_id = embedding.space_id)"
 
 
 class ExactIndex:
@@ -44,163 +45,159 @@ class ExactIndex:
 
     name = "exact"
 
-    def __init__(self, database: Database, *, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._exact_up_to = exact_up_to
 
-    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
-        """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
+    def nearest(self, space: Space, direction: Vectors, selection: Selection, limit: int) -> Nearest:
+        """Return the chunks with the largest dot products of their unit vectors with `direction`."""
         clause = compile_selection(selection)
         with self._database.read() as connection:
-            rows = select(
-                connection,
-                f"SELECT chunk.key, embedding.vector {SELECTED.format(selection=clause.sql)} ORDER BY chunk.key",
-                (space.id, *clause.bindings),
-            )
-        keys, vectors = stack_vectors(rows, space.dimensions)
-        if len(keys) <= max(limit, self._exact_up_to):
-            return Nearest(keys, vectors, len(keys))
-        order = sort_by_cosine(keys, vectors, query)[:limit]
-        return Nearest([keys[place] for place in order], vectors[order], len(keys))
+            keys, vectors = load_selected(connection, space, clause)
+        return Nearest(sort_by_product(keys, vectors, direction)[:limit], len(keys))
 
     def refresh(self, space: Space) -> bool:  # noqa: ARG002
-        """Do nothing: the blobs are the index."""
+        """Do nothing: the vectors are the index."""
         return False
 
 
-class Vec0Index:
-    """Implements VectorIndex with sqlite-vec: exact for small selections, a vec0 scan with pre-filter for large ones.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A space's codes in memory: planes, shape (words, places), the chunk key of each place, and which have a code."""
 
-    The vec0 table of a space is written by `refresh` alone, from the changes that triggers note, so that programs
-    without the extension can change the file.
+    version: int
+    planes: NDArray[np.uint64]
+    keys: NDArray[np.int64]
+    present: NDArray[np.bool_]
+
+
+class CodeIndex:
+    """Scans codes of one bit per dimension, which a process reads once and keeps in step with the file.
+
+    The pages of codes are written by `refresh` alone, from the changes that triggers note, so that other programs can
+    change the file. What is not taken up yet is compared as well, one by one.
     """
 
-    name = "vec0"
+    name = "codes"
 
-    def __init__(self, database: Database, *, index_from: int = INDEX_FROM, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(self, database: Database, *, index_from: int = INDEX_FROM) -> None:
         self._database = database
-        self._exact = ExactIndex(database, exact_up_to=exact_up_to)
+        self._exact = ExactIndex(database)
         self._index_from = index_from
-        self._exact_up_to = exact_up_to
+        self._held: dict[int, Held] = {}
+        self._lock = threading.Lock()
 
-    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
-        """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
+    def nearest(self, space: Space, direction: Vectors, selection: Selection, limit: int) -> Nearest:
+        """Return about `limit` chunks with the largest dot products of their unit vectors with `direction`."""
         clause = compile_selection(selection)
         with self._database.read() as connection:
-            compared = count_selected(connection, space, clause) if has_table(connection, space) else 0
-            if compared <= max(limit, self._exact_up_to):
-                return self._exact.nearest(space, query, selection, limit)
-            rows = scan(connection, space, query, clause, min(limit, VEC0_LIMIT))
-            rows += load_unseen(connection, space, clause)
-        keys, vectors = stack_vectors(rows, space.dimensions)
-        order = sort_by_cosine(keys, vectors, query)[:limit]
-        return Nearest([keys[place] for place in order], vectors[order], compared)
+            if read_centre(connection, space) is None:
+                return self._exact.nearest(space, direction, selection, limit)
+            held = self._follow(connection, space)
+            unseen, _ = load_selected(connection, space, clause, UNSEEN)
+            found = search_codes(connection, held, direction, selection, clause, limit)
+        keys = sorted({*found, *unseen})
+        return Nearest(keys, len(keys) if len(found) < limit else max(len(keys), int(np.count_nonzero(held.present))))
 
     def refresh(self, space: Space) -> bool:
         """Take up some of the vectors that were stored or deleted since, and tell whether others are left.
 
-        Builds the table once the space is large. Searches compare what is left one by one.
+        Makes the codes once the space is large.
         """
         with self._database.read() as connection:
-            changes = count_changes(connection, space)
-            if changes == 0 or (changes < self._index_from and not has_table(connection, space)):
-                return False
+            changes = count_changes(connection, space, max(self._index_from, REFRESH_FROM))
+            has_codes = read_centre(connection, space) is not None
+        if changes < (min(REFRESH_FROM, self._index_from) if has_codes else self._index_from):
+            return False
         with self._database.write() as connection:
-            if not has_table(connection, space):
-                create_table(connection, space)
-            return apply_changes(connection, space, REFRESH_BATCH) == REFRESH_BATCH
+            if read_centre(connection, space) is None:
+                create_pages(connection, space)
+            return take_up_changes(connection, space, REFRESH_BATCH) == REFRESH_BATCH
+
+    def _follow(self, connection: apsw.Connection, space: Space) -> Held:
+        """Return the codes as they now are."""
+        with self._lock:
+            held = self._held.get(space.id) or make_held(space)
+            version, pages = read_pages(connection, space, held.version)
+            if version != held.version:
+                held = replace_pages(held, version, pages)
+                self._held[space.id] = held
+            return held
 
 
-def open_index(database: Database) -> VectorIndex:
-    """Return the best index that this machine can run."""
-    if not database.has_vec0:
-        return ExactIndex(database, exact_up_to=EXACT_UP_TO)
-    return Vec0Index(database, index_from=INDEX_FROM, exact_up_to=EXACT_UP_TO)
+def make_held(space: Space) -> Held:
+    """Return the codes of a space that has none yet."""
+    words = code_bytes(space.dimensions) // 8
+    return Held(0, np.zeros((words, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
-def table_name(space: Space) -> str:
-    """Return the name of a space's vec0 table."""
-    return f"vector_{space.id}"
+def replace_pages(held: Held, version: int, pages: Sequence[Page]) -> Held:
+    """Return codes with some pages replaced or added. The old ones stay as they are: another thread may read them."""
+    numbers = (held.keys[::PLACES] // PLACES).tolist()
+    added = [page.number for page in pages if page.number not in set(numbers)]
+    more = len(added) * PLACES
+    planes = np.concatenate([held.planes, np.zeros((len(held.planes), more), np.uint64)], axis=1)
+    present = np.concatenate([held.present, np.zeros(more, bool)])
+    places = {number: place for place, number in enumerate([*numbers, *added])}
+    for page in pages:
+        part = slice(places[page.number] * PLACES, (places[page.number] + 1) * PLACES)
+        present[part] = page.present
+        planes[:, part][:, page.present] = make_planes(page.codes)
+    firsts = np.array(list(places), dtype=np.int64) * PLACES
+    keys = (firsts[:, None] + np.arange(PLACES)).ravel()
+    return Held(version, planes, keys, present)
 
 
-def has_table(connection: apsw.Connection, space: Space) -> bool:
-    """Tell whether a space has its vec0 table yet."""
-    sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
-    return select_one(connection, sql, (table_name(space),)) is not None
+def search_codes(
+    connection: apsw.Connection, held: Held, direction: Vectors, selection: Selection, clause: Clause, limit: int
+) -> list[int]:
+    """Return the keys of about `limit` selected chunks whose codes are nearest to a direction.
 
-
-def create_table(connection: apsw.Connection, space: Space) -> None:
-    """Create a space's vec0 table, empty. It holds unit vectors, for which L2 orders as the cosine does."""
-    connection.execute(
-        f"CREATE VIRTUAL TABLE {table_name(space)} USING vec0("
-        f"chunk_key INTEGER PRIMARY KEY, vector float[{space.dimensions}], chunk_size={VEC0_CHUNK})"
-    )
-
-
-def count_changes(connection: apsw.Connection, space: Space) -> int:
-    """Return how many vectors changed since the index was last refreshed."""
-    sql = "SELECT count(*) FROM vector_change WHERE space_id = ?"
-    return int(select(connection, sql, (space.id,))[0][0])
-
-
-def count_selected(connection: apsw.Connection, space: Space, clause: Clause) -> int:
-    """Return how many vectors of a space are selected."""
-    sql = f"SELECT count(*) {SELECTED.format(selection=clause.sql)}"
-    return int(select(connection, sql, (space.id, *clause.bindings))[0][0])
-
-
-def apply_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
-    """Bring up to `limit` changed vectors into the vec0 table; return how many changes were taken up."""
-    table = table_name(space)
-    changes = select(
-        connection,
-        "SELECT chunk_key FROM vector_change WHERE space_id = ? ORDER BY chunk_key LIMIT ?",
-        (space.id, limit),
-    )
-    connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", changes)
-    rows = select(
-        connection,
-        """SELECT embedding.chunk_key, embedding.vector FROM vector_change
-        JOIN embedding ON embedding.chunk_key = vector_change.chunk_key AND embedding.space_id = vector_change.space_id
-        WHERE vector_change.space_id = ? ORDER BY vector_change.chunk_key LIMIT ?""",
-        (space.id, limit),
-    )
-    last = changes[-1][0] if changes else 0
-    keys, vectors = stack_vectors([row for row in rows if row[0] <= last], space.dimensions)
-    inserts = zip(keys, (unit.tobytes() for unit in normalize(vectors)), strict=True)
-    connection.executemany(f"INSERT INTO {table}(chunk_key, vector) VALUES (?, ?)", inserts)
-    connection.executemany(
-        "DELETE FROM vector_change WHERE space_id = ? AND chunk_key = ?", [(space.id, key) for (key,) in changes]
-    )
-    return len(changes)
-
-
-def scan(
-    connection: apsw.Connection, space: Space, query: Vectors, clause: Clause, limit: int
-) -> list[tuple[int, bytes]]:
-    """Return (chunk key, blob) of the vectors nearest to the query, among the selected ones that the table knows.
-
-    The selection is applied before the nearest are taken.
+    A selection is applied before the nearest are taken: to the nearest of all, as long as enough of them pass, and else
+    to all chunks first.
     """
-    unit = normalize(query.reshape(1, -1))
-    sql = f"""
-    WITH near AS MATERIALIZED (
-      SELECT chunk_key FROM {table_name(space)} WHERE vector MATCH ? AND k = ?
-      AND chunk_key IN (SELECT chunk.key {SELECTED.format(selection=clause.sql)} AND NOT {UNSEEN})
-    )
-    SELECT near.chunk_key, embedding.vector FROM near
-    JOIN embedding ON embedding.chunk_key = near.chunk_key AND embedding.space_id = ?
-    """
-    return select(connection, sql, (unit.tobytes(), limit, space.id, *clause.bindings, space.id))
+    restricted = selection.scope != "" or restricts_records(selection)
+    for probe in PROBES if restricted else (limit,):
+        near = find_nearest(held.planes, held.present, direction, max(probe, limit))
+        passing = np.isin(held.keys[near], select_keys(connection, clause, held.keys[near].tolist()))
+        if np.count_nonzero(passing) >= limit or len(near) < probe:
+            return list_keys(held, near[passing], direction, limit)
+    allowed = held.present & np.isin(held.keys, select_keys(connection, clause, None))
+    return list_keys(held, find_nearest(held.planes, allowed, direction, limit), direction, limit)
 
 
-def load_unseen(connection: apsw.Connection, space: Space, clause: Clause) -> list[tuple[int, bytes]]:
-    """Return (chunk key, blob) of the selected vectors that the table has not seen yet; mostly there are none."""
-    sql = f"SELECT chunk.key, embedding.vector {SELECTED.format(selection=clause.sql)} AND {UNSEEN}"
-    return select(connection, sql, (space.id, *clause.bindings))
+def list_keys(held: Held, rows: NDArray[np.int64], direction: Vectors, limit: int) -> list[int]:
+    """Return the keys of about `limit` of some rows, those whose codes are nearest to a direction."""
+    near = find_nearest(held.planes[:, rows], np.ones(len(rows), bool), direction, limit)
+    keys: list[int] = held.keys[rows[near]].tolist()
+    return keys
 
 
-def sort_by_cosine(keys: Sequence[int], vectors: Vectors, query: Vectors) -> list[int]:
-    """Return the places of keys in the order of their vectors' cosines with the query; of equal ones by key."""
-    cosines = (normalize(vectors) @ query).tolist()
-    return sorted(range(len(keys)), key=lambda place: (-cosines[place], keys[place]))
+def select_keys(connection: apsw.Connection, clause: Clause, among: Sequence[int] | None) -> list[int]:
+    """Return the keys of the selected chunks, or of those among some."""
+    sql = f"SELECT chunk.key FROM chunk JOIN record ON record.key = chunk.record_key WHERE {clause.sql}"
+    if among is None:
+        return [key for (key,) in select(connection, sql, clause.bindings)]
+    rows = select(connection, f"{sql} AND {AMONG}", (*clause.bindings, json.dumps(list(among))))
+    return [key for (key,) in rows]
+
+
+def load_selected(
+    connection: apsw.Connection, space: Space, clause: Clause, condition: str = "1"
+) -> tuple[list[int], Vectors]:
+    """Return the keys of the selected chunks that have a vector and fulfil a condition, and the vectors."""
+    where = f"{SELECTED.format(selection=clause.sql)} AND {condition}"
+    sql = f"SELECT chunk.key, embedding.vector {where} ORDER BY chunk.key"
+    return stack_vectors(select(connection, sql, (space.id, *clause.bindings)), space.dimensions)
+
+
+def count_changes(connection: apsw.Connection, space: Space, most: int) -> int:
+    """Return how many vectors changed since the codes were last refreshed, up to `most`."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM vector_change WHERE space_id = ? LIMIT ?)"
+    return int(select(connection, sql, (space.id, most))[0][0])
+
+
+def sort_by_product(keys: Sequence[int], vectors: Vectors, direction: Vectors) -> list[int]:
+    """Return keys in the order of the dot products of their vectors with a direction; of equal ones by key."""
+    products = (normalize(vectors) @ direction).tolist()
+    order = sorted(range(len(keys)), key=lambda place: (-products[place], keys[place]))
+    return [keys[place] for place in order]

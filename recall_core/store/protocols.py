@@ -81,20 +81,6 @@ class PendingChunk:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """What the ranking needs to know of a chunk and its record."""
-
-    chunk_key: int
-    record_key: int
-    record_id: str
-    scope: str
-    session: str | None
-    created_at: int
-    tokens: int
-    asks: bool  # the record's text ends in a question mark
-
-
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
     """A conversation: microseconds UTC of its first and last record."""
@@ -109,10 +95,9 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The chunks nearest to a query: their keys, their vectors, shape (n, dimensions), and how many were compared."""
+    """The keys of the chunks nearest to a query, and how many were compared with it."""
 
     keys: list[int]
-    vectors: Vectors
     compared: int
 
 
@@ -124,8 +109,10 @@ class VectorIndex(Protocol):
         """What the index is called in `Stats`."""
         ...
 
-    def nearest(self, space: Space, query: Vectors, selection: Selection, limit: int) -> Nearest:
-        """Return all selected chunks if they are few, else the `limit` whose cosine with `query` is largest."""
+    def nearest(self, space: Space, direction: Vectors, selection: Selection, limit: int) -> Nearest:
+        """Return the selected chunks with the largest dot products of their unit vectors with `direction`, shape
+        (dimensions,): about `limit`, or all if they are fewer.
+        """
         ...
 
     def refresh(self, space: Space) -> bool:

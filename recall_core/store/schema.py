@@ -203,3 +203,53 @@ CREATE TRIGGER embedding_after_delete AFTER DELETE ON embedding BEGIN
     AND old.space_id = (SELECT id FROM space WHERE name = '{OWN_SPACE}') ON CONFLICT DO NOTHING;
 END;
 """
+
+# Which records' chunks, vectors or places in a conversation changed, in the order of the changes, so that what a
+# process holds in memory can follow. Only the last ones are kept: who has missed more reads all anew.
+CHANGES_KEPT = 8192
+SECOND_SCHEMA = f"""
+CREATE TABLE change(seq INTEGER PRIMARY KEY AUTOINCREMENT, record_key INTEGER NOT NULL);
+
+-- The index of a large space: what its codes are centred by, and the codes by chunk key.
+CREATE TABLE code_index(
+  space_id INTEGER PRIMARY KEY REFERENCES space(id) ON DELETE CASCADE,
+  version INTEGER NOT NULL,
+  centre BLOB NOT NULL
+);
+CREATE TABLE code_page(
+  space_id INTEGER NOT NULL REFERENCES space(id) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  present BLOB NOT NULL,
+  codes BLOB NOT NULL,
+  PRIMARY KEY(space_id, number)
+);
+CREATE INDEX code_version ON code_page(space_id, version);
+
+CREATE TRIGGER change_after_insert AFTER INSERT ON change WHEN new.seq % 1024 = 0 BEGIN
+  DELETE FROM change WHERE seq <= new.seq - {CHANGES_KEPT};
+END;
+CREATE TRIGGER record_changed AFTER UPDATE OF key, id, scope, session, turn, text, created_at, expires_at ON record
+WHEN (new.key, new.id, new.scope, new.session, new.turn, new.text, new.created_at, new.expires_at)
+  IS NOT (old.key, old.id, old.scope, old.session, old.turn, old.text, old.created_at, old.expires_at) BEGIN
+  INSERT INTO change(record_key) SELECT old.key UNION SELECT new.key;
+END;
+CREATE TRIGGER chunk_inserted AFTER INSERT ON chunk BEGIN
+  INSERT INTO change(record_key) VALUES (new.record_key);
+END;
+CREATE TRIGGER chunk_changed AFTER UPDATE ON chunk BEGIN
+  INSERT INTO change(record_key) SELECT old.record_key UNION SELECT new.record_key;
+END;
+CREATE TRIGGER chunk_deleted AFTER DELETE ON chunk BEGIN
+  INSERT INTO change(record_key) VALUES (old.record_key);
+END;
+CREATE TRIGGER embedding_inserted AFTER INSERT ON embedding BEGIN
+  INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key = new.chunk_key;
+END;
+CREATE TRIGGER embedding_changed AFTER UPDATE ON embedding BEGIN
+  INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key IN (old.chunk_key, new.chunk_key);
+END;
+CREATE TRIGGER embedding_deleted AFTER DELETE ON embedding BEGIN
+  INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key = old.chunk_key;
+END;
+"""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 
 from ..errors import InvalidInputError
+from .blocks import BlockTable
 from .candidates import CandidateTable
 from .connection import MEMORY_PATH, Durability
 from .database import Database, open_database
 from .facts import FactTable
 from .keyword import KeywordTable
-from .nearest import open_index
 from .pending import PendingTable
+from .protocols import VectorIndex
 from .records import RecordTable
 from .sessions import SessionTable
 from .vectors import VectorTable
@@ -27,10 +29,17 @@ class SqliteStore:
         self.keyword = KeywordTable(database)
         self.vectors = VectorTable(database)
         self.pending = PendingTable(database)
+        self.blocks = BlockTable(database)
         self.candidates = CandidateTable(database)
         self.sessions = SessionTable(database)
         self.facts = FactTable(database)
-        self.index = open_index(database)
+
+    @cached_property
+    def index(self) -> VectorIndex:
+        """The index over the vectors; made when it is first needed, since it takes numpy."""
+        from .nearest import CodeIndex
+
+        return CodeIndex(self.database)
 
     @property
     def path(self) -> str:

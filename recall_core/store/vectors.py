@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import EmbedderMismatchError
-from ..filters import Selection
-from .compile import compile_scope, compile_selection
+from .compile import compile_scope
 from .connection import select, select_one
 from .database import Database
 from .protocols import Space
@@ -23,13 +22,11 @@ SELECT chunk.hash, embedding.vector FROM chunk
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? AND NOT embedding.given
 WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) AND length(embedding.vector) = ? GROUP BY chunk.hash
 """
-# Keys are scattered before they are divided (Knuth's multiplicative hash), since every second turn of a conversation
-# is by the same speaker.
+# The hashes of texts are spread evenly, so those below a bound are a sample, the same one however they were stored.
 SAMPLE = """
-SELECT chunk.key, embedding.vector FROM record JOIN chunk ON chunk.record_key = record.key
+SELECT chunk.key, embedding.vector FROM chunk JOIN record ON record.key = chunk.record_key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
-WHERE (((record.key * 2654435761) & 4294967295) >> 12) % ? = 0 AND {selection}
-GROUP BY chunk.hash HAVING chunk.key = min(chunk.key) ORDER BY chunk.key
+WHERE chunk.hash < ? AND {scope} GROUP BY chunk.hash HAVING chunk.key = min(chunk.key) ORDER BY chunk.hash
 """
 SAVE = """
 INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
@@ -91,19 +88,16 @@ class VectorTable:
             if settles:
                 connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
 
-    def count_records(self, selection: Selection) -> int:
-        """Return how many records lie in a selection's scope, whatever else it asks for. Reads an index only."""
-        clause = compile_scope(selection.scope)
+    def sample(self, space: Space, scope: str, size: int) -> tuple[int, Vectors]:
+        """Return how many chunks a scope and its subtree have, and the vectors of about `size` of its texts."""
+        clause = compile_scope(scope)
+        count = f"SELECT count(*) FROM record JOIN chunk ON chunk.record_key = record.key WHERE {clause.sql}"
         with self._database.read() as connection:
-            sql = f"SELECT count(*) FROM record WHERE {clause.sql}"
-            return int(select(connection, sql, clause.bindings)[0][0])
-
-    def sample(self, space: Space, selection: Selection, share: int) -> tuple[list[int], Vectors]:
-        """Return the vectors of about one in `share` of the selected records, the same ones each time."""
-        clause = compile_selection(selection)
-        with self._database.read() as connection:
-            rows = select(connection, SAMPLE.format(selection=clause.sql), (space.id, share, *clause.bindings))
-        return stack_vectors(rows, space.dimensions)
+            chunks = int(select(connection, count, clause.bindings)[0][0])
+            share = min(1.0, size / max(chunks, 1))
+            bound = int(share * 0xFFFFFFFF).to_bytes(4, "big") + b"\xff" * 12
+            rows = select(connection, SAMPLE.format(scope=clause.sql), (space.id, bound, *clause.bindings))
+        return chunks, stack_vectors(rows, space.dimensions)[1]
 
     def load(self, space: Space, keys: Sequence[int]) -> tuple[list[int], Vectors]:
         """Return the keys that have a vector in the space, ascending, and the vectors, shape (n, dimensions)."""

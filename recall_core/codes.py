@@ -1,0 +1,103 @@
+"""Sign bits of vectors, and the search over them: a scan of a million takes milliseconds and 48 MB.
+
+A code has one bit per dimension: whether the vector lies above a centre there. A scan counts differing bits; of the
+best, those bits are summed by their weight in the query. All comparisons are between whole numbers, so the result does
+not depend on the order of the rows. The caller compares the vectors of what is left exactly.
+
+Measured on real embeddings (docs/ranking.md): the ten nearest are among the 400 that are left in 99.9 % of the cases.
+Bits of raw e5 vectors would be worthless, since all lie in one narrow cone: the centre makes the difference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .models import Vectors
+
+WORD = 64
+BLOCK = 65_536  # rows compared at a time, so that what lies between stays in the cache
+FIRST = 4_000  # rows kept by the number of differing bits
+LEVELS = 4  # bits of a weight; more find no more
+SPARSE = 8  # if only one row in so many is allowed, the others are not compared
+
+Codes = NDArray[np.uint8]  # shape (n, bytes), bytes a multiple of 8
+Planes = NDArray[np.uint64]  # shape (words, n): a scan over neighbouring rows of a word is five times faster
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+def code_bytes(dimensions: int) -> int:
+    """Return the number of bytes in a code."""
+    return -(-dimensions // WORD) * (WORD // 8)
+
+
+def encode(vectors: Vectors, centre: Vectors) -> Codes:
+    """Return the codes of unit vectors, shape (n, dimensions)."""
+    bits = np.packbits(vectors > centre, axis=1, bitorder="little")
+    return np.pad(bits, ((0, 0), (0, code_bytes(vectors.shape[1]) - bits.shape[1])))
+
+
+def make_planes(codes: Codes) -> Planes:
+    """Return codes word by word."""
+    return np.ascontiguousarray(np.ascontiguousarray(codes).view("<u8").T)
+
+
+def find_nearest(planes: Planes, allowed: Flags, direction: Vectors, count: int) -> Rows:
+    """Return about `count` of the `allowed` rows whose vectors have the largest dot product with a direction, shape
+    (dimensions,): all that are as good as the last of them.
+    """
+    sought = make_planes(encode(direction[None], np.zeros_like(direction)))[:, 0]
+    first = max(FIRST, 4 * count)
+    some = int(np.count_nonzero(allowed))
+    if some <= first:
+        rows = np.flatnonzero(allowed)
+    elif some * SPARSE < planes.shape[1]:
+        rows = np.flatnonzero(allowed)
+        rows = rows[_smallest(_count_differing(planes[:, rows], sought), first)]
+    else:
+        differing = _count_differing(planes, sought)
+        if some < planes.shape[1]:
+            differing[~allowed] = np.iinfo(np.uint16).max
+        rows = _smallest(differing, first)
+    if len(rows) > count:
+        rows = rows[_smallest(-_weigh(planes[:, rows], direction), count)]
+    return rows
+
+
+def _count_differing(planes: Planes, sought: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return in how many bits each row differs from the sought code."""
+    size = planes.shape[1]
+    counts = np.zeros(size, dtype=np.uint16)
+    differing, counted = np.empty(min(BLOCK, size), np.uint64), np.empty(min(BLOCK, size), np.uint8)
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        bits, ones, total = differing[: stop - start], counted[: stop - start], counts[start:stop]
+        for plane, word in zip(planes, sought, strict=True):
+            np.bitwise_xor(plane[start:stop], word, out=bits)
+            np.bitwise_count(bits, out=ones)
+            np.add(total, ones, out=total)
+    return counts
+
+
+def _weigh(planes: Planes, direction: Vectors) -> NDArray[np.int32]:
+    """Return for each row the sum of the direction, in whole numbers, over the bits that are set."""
+    most = 1 << (LEVELS - 1)
+    step = max(float(np.abs(direction).max()) / (most - 0.5), 1e-30)
+    weights = np.clip(np.rint(direction / step), -most, most - 1).astype(np.int16)
+    total = np.zeros(planes.shape[1], dtype=np.int32)
+    for level in range(LEVELS):
+        mask = make_planes(encode(((weights >> level) & 1)[None].astype(np.float32), np.zeros_like(direction)))
+        counts = np.bitwise_count(planes & mask).sum(axis=0, dtype=np.int32)
+        total += counts * (-(1 << level) if level == LEVELS - 1 else 1 << level)
+    return total
+
+
+def _smallest(values: NDArray[np.uint16] | NDArray[np.int32], count: int) -> Rows:
+    """Return the rows of the `count` smallest values and of all equal to the last of them, ascending."""
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])

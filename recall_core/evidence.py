@@ -1,0 +1,116 @@
+"""What both legs say of the rows of a frame, and the scores that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .blocks import Flags, Floats, Rows
+from .frame import Frame, KeywordScores
+from .fusion import Scores, blend_questions, fuse_reciprocal, fuse_weighted
+from .meaning import FrameVectors
+from .models import Fusion, Mode
+from .whitening import Statistics, compare, direct, measure_lengths
+
+if TYPE_CHECKING:
+    from .models import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What the vectors say: `cosines`, shape (queries, rows), are whitened; `compared` tells for which rows. The first
+    query is the whole one.
+    """
+
+    vectors: FrameVectors
+    statistics: Statistics
+    queries: Vectors
+    cosines: Vectors
+    compared: Flags
+
+    def similarity(self, rows: Rows) -> Floats:
+        """Return the raw cosines of rows with the query."""
+        return np.asarray(np.einsum("ij,j->i", self.vectors.pick(rows), self.queries[0]), dtype=np.float32)
+
+    def compare_passages(self, rows: Rows) -> Vectors:
+        """Return the whitened cosines of rows with each other, shape (rows, rows); 0 where there is no vector."""
+        vectors = self.vectors.pick(rows)
+        lengths = measure_lengths(self.statistics, vectors)
+        known = self.vectors.present[rows]
+        return compare(direct(self.statistics, vectors), vectors, lengths) * np.outer(known, known)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of a frame's rows: keyword scores by query, the first of them the whole query's; what the
+    vectors say, if they ran; which rows may be seen; how many chunks were searched; the time in microseconds.
+    """
+
+    frame: Frame
+    keyword: Sequence[KeywordScores]
+    meaning: Meaning | None
+    mode: Mode
+    visible: Flags
+    size: int
+    now: int
+
+    @property
+    def matched(self) -> Flags:
+        """The visible rows that hold a term of the query."""
+        return np.asarray(self.visible & (self.keyword[0].bm25 > 0))
+
+    @property
+    def compared(self) -> Flags:
+        """The visible rows that have a vector to compare."""
+        return np.zeros(len(self.frame), dtype=bool) if self.meaning is None else self.visible & self.meaning.compared
+
+    @property
+    def found(self) -> Flags:
+        """The rows that a leg of the mode has found."""
+        matched = np.logical_or.reduce([leg.bm25 > 0 for leg in self.keyword]) & self.visible
+        legs = {"hybrid": matched | self.compared, "keyword": matched, "semantic": self.compared}
+        return np.asarray(legs[self.mode])
+
+    def fuse_default(self, alpha: float) -> Scores:
+        """Keyword coverage and whitened cosine, weighted; questions inside the query count half."""
+        weight = {"hybrid": 1.0 - alpha, "keyword": 1.0, "semantic": 0.0}[self.mode]
+        texts = []
+        for place, leg in enumerate(self.keyword):
+            texts.append(fuse_weighted(leg.coverage.astype(np.float64), self._cosines(place), weight))
+        return blend_questions(texts[0], texts[1:])
+
+    def fuse(self, fusion: Fusion, alpha: float, rrf_k: float, depth: int) -> tuple[Scores, Flags]:
+        """Return the scores of a fusion and the rows that it has found."""
+        if fusion == "default":
+            return self.fuse_default(alpha), self.found
+        if fusion == "plain":
+            return self._fuse_plain(alpha)
+        legs = [(self.keyword[0].bm25.astype(np.float64), self.matched)]
+        if self.mode == "semantic":
+            legs = []
+        if self.meaning is not None and self.mode != "keyword":
+            legs.append((self._cosines(0), self.compared))
+        return fuse_reciprocal(legs, rrf_k, depth)
+
+    def _fuse_plain(self, alpha: float) -> tuple[Scores, Flags]:
+        """What hosts expect of a plain store: the raw cosine at alpha 1, bm25 at alpha 0, in between a weighted sum of
+        the raw cosine and bm25 as a share of the possible.
+        """
+        if self.meaning is None or self.mode == "keyword" or (self.mode == "hybrid" and alpha == 0):
+            return self.keyword[0].bm25.astype(np.float64), self.matched
+        similarity = self.meaning.vectors.cosines(self.meaning.queries[0]).astype(np.float64)
+        if self.mode == "semantic" or alpha == 1:
+            return similarity, self.compared
+        similarity = np.where(self.compared, similarity, 0.0)
+        return fuse_weighted(
+            self.keyword[0].coverage.astype(np.float64), similarity, 1.0 - alpha
+        ), self.matched | self.compared
+
+    def _cosines(self, place: int) -> Scores:
+        if self.meaning is None:
+            return np.zeros(len(self.frame))
+        cosines = self.meaning.cosines[min(place, len(self.meaning.cosines) - 1)]
+        return np.where(self.meaning.compared, cosines, 0.0).astype(np.float64)

@@ -1,0 +1,476 @@
+"""An open memory answers as one that was opened just now, whatever has happened to the file since it last looked."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store_support import beside, embedder
+from support import NOW, FixedClock
+
+from recall_core import Memory, scope_cache
+from recall_core.errors import RecordNotFoundError
+from recall_core.scope_cache import ScopeCache
+from recall_core.store.schema import CHANGES_KEPT
+
+MODES = ["hybrid", "keyword", "semantic"]
+FUSIONS = ["default", "rrf", "plain"]
+SCOPES = ["", "a", "a/x", "b"]
+WORDS = ["docker", "deploys", "rockets", "turtles", "部署", "喝茶", "Fridays", "backup"]
+QUERY = "when does docker deploy the rockets, 喝茶?"
+ALL = 200  # more than any of these files has
+
+
+def open_memory(path, clock=None):
+    return Memory.open(path, embedder=embedder(), clock=clock or FixedClock())
+
+
+def ids(hits):
+    return [hit.record.id for hit in hits]
+
+
+def write_text(random, words=6):
+    return " ".join(random.choices(WORDS, k=words)) + random.choice([".", "?"])
+
+
+def make_records(count, seed=1):
+    """Records with ids, times and turns of their own, in several scopes and sessions."""
+    random = Random(seed)
+    return [
+        {
+            "text": f"{write_text(random)} {number}",
+            "id": f"r{number:03}",
+            "scope": random.choice(SCOPES[1:]),
+            "session": random.choice([None, "talk", "other"]),
+            "turn": number,
+            "created_at": NOW - timedelta(minutes=number),
+        }
+        for number in range(count)
+    ]
+
+
+def look(memory, mode, fusion="default", **arguments):
+    """Return the hits of each scope, as far as they can be compared."""
+    return {
+        scope: {
+            hit.record.id: (hit.score, hit.relevance, hit.why.context)
+            for hit in memory.search(QUERY, scope=scope, mode=mode, fusion=fusion, limit=ALL, **arguments)
+        }
+        for scope in SCOPES
+    }
+
+
+def order(memory, mode, fusion="default"):
+    return {scope: ids(memory.search(QUERY, scope=scope, mode=mode, fusion=fusion, limit=ALL)) for scope in SCOPES}
+
+
+def assert_alike(one, other):
+    for scope in SCOPES:
+        assert one[scope].keys() == other[scope].keys()
+        for record_id, numbers in one[scope].items():
+            assert numbers == pytest.approx(other[scope][record_id], abs=1e-6)
+
+
+@pytest.fixture
+def memory(db_path, clock):
+    with open_memory(db_path, clock) as memory:
+        yield memory
+
+
+@pytest.fixture
+def store(memory):
+    return memory._engine.store
+
+
+# Any sequence of changes
+
+
+OURS = {
+    "add": lambda memory, c: memory.add(c.text, id=c.id, scope=c.scope, on_duplicate="replace"),
+    "add in a session": lambda memory, c: memory.add(
+        c.text, id=c.id, scope=c.scope, session="talk", turn=c.turn, on_duplicate="replace"
+    ),
+    "append": lambda memory, c: memory.session("talk", scope=c.scope).append("user", c.text, turn=c.turn),
+    "update text": lambda memory, c: memory.update(c.id, text=c.text),
+    "update metadata": lambda memory, c: memory.update(c.id, metadata={"about": c.text}),
+    "update role": lambda memory, c: memory.update(c.id, role="Anna"),
+    "move": lambda memory, c: memory.update(c.id, scope=c.scope),
+    "update session": lambda memory, c: memory.update(c.id, session="other", turn=c.turn),
+    "update turn": lambda memory, c: memory.update(c.id, turn=c.turn),
+    "update time": lambda memory, c: memory.update(c.id, created_at=NOW + timedelta(minutes=c.turn)),
+    "update expiry": lambda memory, c: memory.update(c.id, ttl=60 + c.turn),
+    "update vector": lambda memory, c: memory.update(c.id, vector=[1.0 + c.turn, *[1.0] * 15]),
+    "delete": lambda memory, c: memory.delete([c.id]),
+    "delete a session": lambda memory, c: memory.session("other", scope=c.scope).delete(),
+}
+# By another program.
+STATEMENTS = [
+    "INSERT OR REPLACE INTO record(id, scope, text, turn) VALUES (:id, :scope, :text, :turn)",
+    "INSERT OR IGNORE INTO record(id, scope, session, turn, text) VALUES (:id, :scope, 'talk', :turn, :text)",
+    "UPDATE record SET text = :text WHERE id = :id",
+    "UPDATE record SET scope = :scope WHERE id = :id",
+    "UPDATE record SET scope = :scope, text = :text WHERE id = :id",
+    "UPDATE record SET session = 'talk', turn = :turn WHERE id = :id",
+    "UPDATE OR REPLACE record SET id = :id WHERE id = :other",
+    "UPDATE record SET key = key + 1000 WHERE id = :id",
+    "UPDATE record SET expires_at = created_at WHERE id = :id",
+    "DELETE FROM record WHERE id = :id",
+    "DELETE FROM embedding WHERE chunk_key IN (SELECT key FROM chunk WHERE key % 5 = :turn)",
+]
+
+
+class Change:
+    """What a step may need."""
+
+    def __init__(self, what, id, other, scope, turn, words):
+        self.what, self.id, self.other, self.scope, self.turn = what, id, other, scope, turn
+        self.text = " ".join(words)
+
+    def __repr__(self):
+        return f"Change{(self.what, self.id, self.other, self.scope, self.turn, self.text.split())!r}"
+
+
+changes = st.builds(
+    Change,
+    st.sampled_from([*OURS, *STATEMENTS, "an hour passes"]),
+    *[st.sampled_from(["r000", "r001", "r002", "n0", "n1"])] * 2,
+    st.sampled_from(SCOPES),
+    st.integers(0, 4),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+)
+
+
+def make_change(memory, path, clock, change):
+    if change.what in OURS:
+        with contextlib.suppress(RecordNotFoundError):
+            OURS[change.what](memory, change)
+    elif change.what == "an hour passes":
+        clock.advance(3600)
+    else:
+        # A second connection as another process has it; Python's sqlite3 would be a second copy of SQLite in this one.
+        bindings = {"id": change.id, "other": change.other, "scope": change.scope, "turn": change.turn}
+        with contextlib.closing(apsw.Connection(str(path))) as connection:
+            connection.execute(change.what, {**bindings, "text": change.text})
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(changes, st.booleans()), min_size=2, max_size=10), st.booleans())
+def test_a_memory_that_was_open_all_along_answers_like_one_opened_now(sequence, follows_long):
+    clock = FixedClock()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if follows_long:
+            patch.setattr(scope_cache, "FOLLOWED_SHARE", 1)
+        path = Path(folder) / "memory.db"
+        with open_memory(path, clock) as memory:
+            memory.add_many(make_records(30))
+            for mode in MODES:
+                look(memory, mode)
+            for change, flushes in sequence:
+                make_change(memory, path, clock, change)
+                with open_memory(path, clock) as fresh:  # takes up what another program has written
+                    fresh.flush()
+                    assert_alike(look(memory, "keyword"), look(fresh, "keyword"))
+                    assert found(memory, "semantic") == found(fresh, "semantic")
+                    if flushes:
+                        memory.flush()
+                        assert_alike(look(memory, "hybrid"), look(fresh, "hybrid"))
+            memory.flush()
+            with open_memory(path, clock) as fresh:
+                for mode in MODES:
+                    assert order(memory, mode) == order(fresh, mode)
+                    assert_alike(look(memory, mode), look(fresh, mode))
+
+
+def found(memory, mode):
+    return {scope: hits.keys() for scope, hits in look(memory, mode).items()}
+
+
+def test_what_another_process_writes_is_followed(db_path, memory):
+    memory.add_many(make_records(40))
+    look(memory, "hybrid")
+    beside(
+        db_path,
+        "INSERT INTO record(id, scope, text) VALUES ('new', 'a', 'turtles deploy')",
+        "UPDATE record SET scope = 'b' WHERE id = 'r000'",
+        "DELETE FROM record WHERE id = 'r001'",
+    )
+    assert memory.flush() == 0
+    with open_memory(db_path) as fresh:
+        for mode in MODES:
+            assert_alike(look(memory, mode), look(fresh, mode))
+    assert {"new", "r000"} <= {record_id for hits in found(memory, "semantic").values() for record_id in hits}
+
+
+# What is held
+
+
+def fill(memory, counts):
+    for scope, count in counts.items():
+        memory.add_many({"text": f"docker {scope} {number}", "id": f"{scope}{number}", "scope": scope} for number in range(count))
+
+
+def test_a_scope_is_read_once(memory, store):
+    fill(memory, {"a": 20})
+    cache = ScopeCache(store)
+    assert cache.open("a") is cache.open("a")
+
+
+def test_a_change_in_another_scope_leaves_a_held_one_as_it_is(memory, store):
+    fill(memory, {"a": 20, "b": 20})
+    cache = ScopeCache(store)
+    held = cache.open("a")
+    frame = held.frame
+    memory.add("docker", scope="b")
+    memory.update("b1", text="turtles")
+    memory.delete("b2")
+    assert cache.open("a") is held
+    assert held.frame is frame
+    assert cache.open("a") is held
+
+
+def test_a_change_in_a_held_scope_reads_the_changed_records_alone(memory, store):
+    fill(memory, {"a": 30})
+    cache = ScopeCache(store)
+    large = cache.open("a").frame.blocks[0]
+    memory.add("docker", scope="a", id="new")
+    memory.update("a1", text="turtles")
+    memory.delete("a2")
+    frame = cache.open("a").frame
+    assert frame.blocks[0] is large
+    assert sorted(frame.blocks[1].record_ids) == ["a1", "new"]
+    assert frame.chunks == 30
+
+
+def test_a_scope_that_has_changed_a_lot_is_read_anew(memory, store):
+    fill(memory, {"a": 30})
+    cache = ScopeCache(store)
+    cache.open("a")
+    fill(memory, {"a/below": 30})
+    assert [len(block) for block in cache.open("a").frame.blocks] == [60]
+
+
+def test_more_changes_than_the_file_keeps_are_caught_up_with(memory, store):
+    fill(memory, {"a": 20, "b": 300})
+    assert len(memory.search("docker", scope="a", mode="keyword", limit=ALL)) == 20
+    seq = store.blocks.last_change()
+    memory.delete("a1")
+    memory.add("docker", scope="a", id="new")
+    with store.database.write() as connection:
+        for _ in range(CHANGES_KEPT // 300 + 8):
+            connection.execute("UPDATE record SET created_at = created_at + 1 WHERE scope = 'b'")
+        ((kept,),) = connection.execute("SELECT count(*) FROM change")
+    assert kept < CHANGES_KEPT + 2048
+    assert store.blocks.changed_since(seq)[1] is None
+    hits = ids(memory.search("docker", scope="a", mode="keyword", limit=ALL))
+    assert sorted(hits) == sorted({f"a{number}" for number in range(20)} - {"a1"} | {"new"})
+
+
+def test_the_scopes_searched_last_are_held_up_to_a_limit(memory, store, monkeypatch):
+    monkeypatch.setattr(scope_cache, "HELD_CHUNKS", 50)
+    fill(memory, {"a": 20, "b": 20, "c": 20})
+    cache = ScopeCache(store)
+    a, b = cache.open("a"), cache.open("b")
+    assert cache.open("a") is a
+    cache.open("c")
+    assert cache.open("a") is a
+    assert cache.open("b") is not b
+
+
+def test_a_scope_above_the_limit_of_all_is_held_alone(memory, store, monkeypatch):
+    monkeypatch.setattr(scope_cache, "HELD_CHUNKS", 10)
+    fill(memory, {"a": 20})
+    cache = ScopeCache(store)
+    assert cache.open("a") is cache.open("a")
+
+
+def test_a_scope_that_grows_too_large_is_not_held_until_it_shrinks(memory, store):
+    fill(memory, {"a": 30})
+    cache = ScopeCache(store, most_chunks=31)
+    assert cache.open("a") is not None
+    memory.add("docker", id="last", scope="a")
+    assert cache.open("a") is not None
+    memory.add("docker", id="more", scope="a")
+    assert cache.open("a") is None
+    assert cache.open("a") is None
+    memory.delete(["last", "more"])
+    assert cache.open("a").frame.chunks == 30
+
+
+def test_changed_records_do_not_make_a_scope_too_large(memory, store):
+    fill(memory, {"a": 30})
+    cache = ScopeCache(store, most_chunks=30)
+    cache.open("a")
+    memory.update("a1", text="turtles")
+    assert cache.open("a").frame.chunks == 30
+
+
+def test_a_scope_that_was_too_large_is_counted_again_after_many_changes(memory, store):
+    fill(memory, {"a": 60})
+    cache = ScopeCache(store, most_chunks=20)
+    assert cache.open("a") is None
+    memory.delete([f"a{number}" for number in range(15, 60)])
+    assert cache.open("a").frame.chunks == 15
+
+
+def test_what_is_forgotten_is_read_anew(memory, store):
+    fill(memory, {"a": 20})
+    cache = ScopeCache(store)
+    held = cache.open("a")
+    cache.forget()
+    assert cache.open("a") is not held
+
+
+def test_an_empty_scope_can_be_held_and_filled(memory):
+    fill(memory, {"a": 20})
+    assert len(memory.search("docker", scope="b")) == 0
+    memory.add("docker", scope="b", id="first")
+    assert ids(memory.search("docker", scope="b")) == ["first"]
+
+
+# Deleted, expired and moved records
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("added", ["before the first search", "after it"])
+def test_what_is_gone_is_found_no_more(memory, clock, mode, added):
+    fill(memory, {"a": 40})
+    if added == "after it":
+        memory.search("docker", scope="a", mode=mode)
+    for gone in ("deleted", "moved", "expired"):
+        memory.add("docker is gone", id=gone, scope="a")
+    assert {"deleted", "moved", "expired"} <= set(ids(memory.search("docker", scope="a", mode=mode, limit=ALL)))
+    memory.delete("deleted")
+    memory.update("moved", scope="b")
+    memory.update("expired", ttl=60)
+    clock.advance(61)
+    hits = ids(memory.search("docker", scope="a", mode=mode, limit=ALL))
+    assert sorted(hits) == sorted(f"a{number}" for number in range(40))
+
+
+def test_what_is_gone_says_nothing_to_its_neighbours_any_more(memory):
+    fill(memory, {"a": 40})
+    memory.add("turtles", id="quiet", scope="a", session="talk", turn=1)
+    memory.search("docker", scope="a")
+    memory.add("docker docker", id="loud", scope="a", session="talk", turn=2)
+    assert "quiet" in ids(memory.search("docker", scope="a", mode="keyword", limit=ALL))
+    memory.delete("loud")
+    assert "quiet" not in ids(memory.search("docker", scope="a", mode="keyword", limit=ALL))
+
+
+def test_a_deleted_record_counts_no_more(memory, db_path):
+    fill(memory, {"a": 40})
+    memory.search("rockets", scope="a", mode="keyword")
+    for number in range(3):
+        memory.add("rockets rockets rockets", id=f"new{number}", scope="a")
+    memory.search("rockets", scope="a", mode="keyword")
+    memory.delete(["new0", "new1"])
+    with open_memory(db_path) as fresh:
+        (hit,), (expected,) = (one.search("rockets", scope="a", mode="keyword") for one in (memory, fresh))
+    assert (hit.score, hit.why.bm25) == pytest.approx((expected.score, expected.why.bm25))
+
+
+# Threads
+
+
+def test_searches_beside_a_writer_never_fail_nor_find_what_was_deleted(memory):
+    fill(memory, {"a": 60, "b": 20})
+    gone, faults = set(), []
+    done = threading.Event()
+
+    def search(mode):
+        try:
+            while not done.is_set():
+                deleted = set(gone)
+                for scope in ("a", ""):
+                    hits = memory.search("docker turtles", scope=scope, mode=mode, limit=ALL)
+                    assert deleted.isdisjoint(ids(hits))
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=search, args=(mode,)) for mode in ("hybrid", "keyword")]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(60):
+            memory.add(f"docker turtles {number}", id=f"new{number}", scope="a", session="talk", turn=number)
+            memory.update(f"a{number}", text=f"docker changed {number}")
+            memory.delete([f"new{number}", f"a{number}"][: 1 + number % 2])
+            gone.update([f"new{number}", f"a{number}"][: 1 + number % 2])
+            if number % 20 == 0:
+                memory.flush()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert faults == []
+
+
+# The order in which a file was filled
+
+
+@pytest.fixture(scope="module")
+def shuffled():
+    """Memories of the same records, stored in several orders, one of them one by one and with detours."""
+    records = make_records(60)
+    records += [{**record, "id": f"copy of {record['id']}"} for record in records[:5]]  # the same text and time
+    with contextlib.ExitStack() as stack:
+        memories = []
+        for seed in range(4):
+            mixed = [*records]
+            Random(seed).shuffle(mixed)
+            memory = stack.enter_context(open_memory(":memory:"))
+            if seed == 3:
+                add_with_detours(memory, mixed)
+            else:
+                memory.add_many(mixed)
+            memory.flush()
+            memories.append(memory)
+        yield memories
+
+
+def add_with_detours(memory, records):
+    """Store records one by one, with searches, changes and deletions in between."""
+    for number, record in enumerate(records):
+        memory.add("docker once", id="once", scope="a")
+        memory.add(**{**record, "text": "turtles, at first"})
+        if number % 9 == 0:
+            memory.search(QUERY)
+        memory.update(record["id"], text=record["text"])
+        memory.delete("once")
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_order_of_insertion_does_not_matter(shuffled, mode, fusion):
+    first, *others = shuffled
+    for other in others:
+        assert order(other, mode, fusion) == order(first, mode, fusion)
+        assert_alike(look(other, mode, fusion), look(first, mode, fusion))
+
+
+@pytest.mark.parametrize("arguments", [{"recency": 0.3}, {"diversify": 0.5}, {"session": "talk"}], ids=str)
+def test_the_order_of_insertion_does_not_matter_to_what_follows(shuffled, arguments):
+    first, *others = (ids(memory.search(QUERY, limit=20, **arguments)) for memory in shuffled)
+    assert all(other == first for other in others)
+
+
+# Large scopes
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("query", ["docker deploys", "turtles", "喝茶", "rockets on Fridays"])
+def test_the_best_of_a_large_scope_are_those_of_a_held_one(mode, query):
+    with open_memory(":memory:") as held, open_memory(":memory:") as large:
+        for memory in (held, large):
+            memory.add_many(make_records(60))
+        large._engine.searcher._legs._cache = ScopeCache(large._engine.store, most_chunks=10)
+        found, expected = (ids(memory.search(query, mode=mode, limit=5)) for memory in (large, held))
+    assert found == expected
