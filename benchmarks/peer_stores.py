@@ -12,7 +12,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
     from recall_core import NewRecord
@@ -54,12 +54,14 @@ class Recall(Store):
     modules = ("recall_core",)
     package = "dualrecall"
     install = "pip install dualrecall"
-    setup = "defaults, hybrid, scopes"
+    setup = "hybrid by default settings, one chunk a text, a scope per case"
 
     def open(self, folder: Path, language: str) -> None:  # noqa: ARG002
-        from recall_core import Memory
+        from recall_core import Memory, Settings
 
-        self._memory = Memory.open(folder / "memory.db")
+        # A text longer than a chunk would get more vectors than the one it was given.
+        whole = Settings(chunk_size=100_000, chunk_unit="characters")
+        self._memory = Memory.open(folder / "memory.db", embedder=_GivenSpace(), settings=whole)
 
     def add_many(self, records: Iterable[NewRecord]) -> None:
         self._memory.add_many(records)
@@ -258,6 +260,24 @@ def _batches(records: Iterable[NewRecord], size: int) -> Iterator[list[NewRecord
     iterator = iter(records)
     while batch := list(islice(iterator, size)):
         yield batch
+
+
+class _GivenSpace:
+    """The space of the bundled model's vectors, for texts and queries that all have theirs."""
+
+    model_id = "given"
+    dimensions = 384
+
+    def embed_passages(self, texts: Sequence[str]) -> Any:
+        raise ValueError(f"{len(texts)} texts were given no vector")
+
+    embed_queries = embed_passages
+
+    def language_mean(self, language: str, kind: Literal["passage", "query"]) -> Any:
+        from recall_core.embedding import load_bundled
+
+        bundled: Any = load_bundled()  # shared, and its model stays unloaded
+        return bundled.language_mean(language, kind)
 
 
 def _given_vectors() -> Any:

@@ -56,6 +56,7 @@ class Block:
     record_keys: Keys
     record_ids: tuple[str, ...]
     sessions: tuple[tuple[str, str] | None, ...]  # scope and session id
+    roles: tuple[str | None, ...]
     places: Keys
     created: Keys
     expires: Keys
@@ -83,6 +84,7 @@ def build_block(rows: Sequence[ChunkRow], terms: frozenset[str] | None = None) -
         record_keys=records[starts],
         record_ids=tuple(row.record_id for row in firsts),
         sessions=tuple(None if row.session is None else (row.scope, row.session) for row in firsts),
+        roles=tuple(row.role for row in firsts),
         places=np.array([row.place for row in firsts], dtype=np.int64),
         created=np.array([row.created_at for row in firsts], dtype=np.int64),
         expires=np.array([NEVER if row.expires_at is None else row.expires_at for row in firsts], dtype=np.int64),

@@ -10,7 +10,7 @@ from .blocks import Flags, Floats
 from .bm25 import Corpus
 from .frame import Frame
 from .meaning import FrameVectors
-from .ranking import Surroundings
+from .surroundings import Surroundings
 from .whitening import Statistics
 
 if TYPE_CHECKING:

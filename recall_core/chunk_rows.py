@@ -15,6 +15,7 @@ class ChunkRow(NamedTuple):
     record_id: str
     scope: str
     session: str | None
+    role: str | None
     place: int
     created_at: int
     expires_at: int | None

@@ -11,12 +11,15 @@ import numpy as np
 from .blocks import Flags, Floats, Rows
 from .frame import Frame, KeywordScores
 from .fusion import Scores, blend_questions, fuse_reciprocal, fuse_weighted
-from .meaning import FrameVectors
+from .meaning import FrameVectors, score_meaning
 from .models import Fusion, Mode
 from .whitening import Statistics, compare, direct, measure_lengths
 
 if TYPE_CHECKING:
     from .models import Vectors
+
+
+FOLLOWED_SHARE = 1.0  # of the best score, to a memory that says the same; by likeness to others
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Meaning:
 
     vectors: FrameVectors
     statistics: Statistics
+    lengths: Floats
     queries: Vectors
     cosines: Vectors
     compared: Flags
@@ -34,6 +38,11 @@ class Meaning:
     def similarity(self, rows: Rows) -> Floats:
         """Return the raw cosines of rows with the query."""
         return np.asarray(np.einsum("ij,j->i", self.vectors.pick(rows), self.queries[0]), dtype=np.float32)
+
+    def compare_with(self, row: int) -> Vectors:
+        """Return the whitened cosine of every row with one of them; 0 where there is no vector."""
+        vector = self.vectors.pick(np.array([row], dtype=np.int32))
+        return np.asarray(score_meaning(self.statistics, vector, self.vectors, self.lengths)[0] * self.compared)
 
     def compare_passages(self, rows: Rows) -> Vectors:
         """Return the whitened cosines of rows with each other, shape (rows, rows); 0 where there is no vector."""
@@ -74,13 +83,20 @@ class Evidence:
         legs = {"hybrid": matched | self.compared, "keyword": matched, "semantic": self.compared}
         return np.asarray(legs[self.mode])
 
-    def fuse_default(self, alpha: float) -> Scores:
-        """Keyword coverage and whitened cosine, weighted; questions inside the query count half."""
-        weight = {"hybrid": 1.0 - alpha, "keyword": 1.0, "semantic": 0.0}[self.mode]
+    def fuse_default(self, alpha: float, *, follows: bool = False) -> Scores:
+        """Keyword coverage and whitened cosine, weighted; questions inside the query count half. If it `follows`, what
+        resembles the best row for each text gains by that.
+        """
+        weight = self.keyword_weight(alpha)
         texts = []
         for place, leg in enumerate(self.keyword):
-            texts.append(fuse_weighted(leg.coverage.astype(np.float64), self._cosines(place), weight))
+            scores = fuse_weighted(leg.coverage.astype(np.float64), self.cosines(place), weight)
+            texts.append(scores + self._follow(scores) if follows else scores)
         return blend_questions(texts[0], texts[1:])
+
+    def keyword_weight(self, alpha: float) -> float:
+        """Return the share of the keyword leg."""
+        return {"hybrid": 1.0 - alpha, "keyword": 1.0, "semantic": 0.0}[self.mode]
 
     def fuse(self, fusion: Fusion, alpha: float, rrf_k: float, depth: int) -> tuple[Scores, Flags]:
         """Return the scores of a fusion and the rows that it has found."""
@@ -92,7 +108,7 @@ class Evidence:
         if self.mode == "semantic":
             legs = []
         if self.meaning is not None and self.mode != "keyword":
-            legs.append((self._cosines(0), self.compared))
+            legs.append((self.cosines(0), self.compared))
         return fuse_reciprocal(legs, rrf_k, depth)
 
     def _fuse_plain(self, alpha: float) -> tuple[Scores, Flags]:
@@ -109,8 +125,19 @@ class Evidence:
             self.keyword[0].coverage.astype(np.float64), similarity, 1.0 - alpha
         ), self.matched | self.compared
 
-    def _cosines(self, place: int) -> Scores:
+    def cosines(self, place: int) -> Scores:
+        """Return the whitened cosines of a query's text with all rows, 0 where there is none."""
         if self.meaning is None:
             return np.zeros(len(self.frame))
         cosines = self.meaning.cosines[min(place, len(self.meaning.cosines) - 1)]
         return np.where(self.meaning.compared, cosines, 0.0).astype(np.float64)
+
+    def _follow(self, scores: Scores) -> Scores:
+        """Return what rows gain by their likeness to the best one: a second hop, from the question to a memory and from
+        there to others.
+        """
+        if self.meaning is None or not self.compared.any():
+            return np.zeros(len(scores))
+        best = int(np.argmax(np.where(self.compared, scores, -np.inf)))
+        alike = self.meaning.compare_with(best)
+        return np.asarray(FOLLOWED_SHARE * max(float(scores[best]), 0.0) * np.maximum(alike, 0.0), dtype=np.float64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .blocks import Block, Flags, Floats, Keys, Rows
-from .bm25 import K1, B, Corpus, highest_score
+from .bm25 import K1, B, Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Frame:
     record_keys: Keys
     record_ids: Sequence[str]
     sessions: Rows
+    roles: Sequence[str | None]
     created: Keys
     expires: Keys
     asks: Flags
@@ -63,11 +64,27 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class TermScores:
+    """A term of a query: how much it tells (idf), the rows that hold it, how often, and that as a saturated share in
+    (0, 1): frequency / (frequency + norm).
+    """
+
+    idf: float
+    rows: Rows
+    frequencies: Floats
+    shares: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class KeywordScores:
-    """What the keywords say of each row: BM25, and its share of the most that the query could reach."""
+    """What the keywords say of each row: BM25, and its share of the most that the query could reach; the parts of it by
+    term, and the sum of all terms' idf.
+    """
 
     bm25: Floats
     coverage: Floats
+    terms: tuple[TermScores, ...]
+    highest: float
 
 
 def make_frame(blocks: Sequence[Block], changed: Keys | None = None) -> Frame:
@@ -96,6 +113,7 @@ def make_frame(blocks: Sequence[Block], changed: Keys | None = None) -> Frame:
         record_keys=record_keys,
         record_ids=[id_ for block in blocks for id_ in block.record_ids],
         sessions=sessions,
+        roles=[role for block in blocks for role in block.roles],
         created=created,
         expires=np.concatenate([block.expires for block in blocks]),
         asks=np.concatenate([block.asks for block in blocks]),
@@ -110,18 +128,23 @@ def score_keywords(frame: Frame, terms: Sequence[str], whole: Sequence[str], cor
 
     BM25: Robertson and Zaragoza 2009, with the weighted frequency over columns as the frequency.
     """
-    bm25 = np.zeros(len(frame), dtype=np.float64)
-    norms = K1 * (1.0 - B + B * frame.lengths.astype(np.float64) / max(corpus.mean_length, 1.0))
+    norms = (K1 * (1.0 - B + B * frame.lengths / max(corpus.mean_length, 1.0))).astype(np.float32)
+    coverage = np.zeros(len(frame), dtype=np.float64)
+    scored = []
     for term in terms:
         rows, frequencies = frame.find(term)
-        bm25[rows] += corpus.idf(term) * (K1 + 1.0) * frequencies / (frequencies + norms[rows])
-    return KeywordScores(bm25.astype(np.float32), (bm25 / highest_score(whole, corpus)).astype(np.float32))
+        shares = frequencies / (frequencies + norms[rows])
+        scored.append(TermScores(corpus.idf(term), rows, frequencies, shares))
+        coverage[rows] += scored[-1].idf * shares
+    highest = sum(corpus.idf(term) for term in whole)
+    bm25 = (K1 + 1.0) * coverage
+    return KeywordScores(bm25.astype(np.float32), (coverage / highest).astype(np.float32), tuple(scored), highest)
 
 
 def no_keywords(frame: Frame) -> KeywordScores:
     """Return the scores of a query without terms."""
     nothing = np.zeros(len(frame), dtype=np.float32)
-    return KeywordScores(nothing, nothing)
+    return KeywordScores(nothing, nothing, (), 0.0)
 
 
 def _number_sessions(blocks: Sequence[Block]) -> Rows:

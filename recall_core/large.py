@@ -18,9 +18,9 @@ from .embedding import normalize
 from .filters import Selection
 from .frame import Frame, make_frame
 from .meaning import FrameVectors, lay_out, measure_rows
-from .ranking import OFFSETS, Surroundings
 from .request import Request
 from .store import Space, SqliteStore
+from .surroundings import OFFSETS, Surroundings
 from .text import Query
 from .whitening import Statistics, direct, lean_on, measure
 

@@ -20,13 +20,14 @@ from .errors import EmbeddingError, RecallError
 from .evidence import Evidence, Meaning
 from .filters import Selection, restricts_records
 from .frame import KeywordScores, no_keywords, score_keywords
+from .fusion import TIE
 from .large import LargeScopes
 from .meaning import score_meaning
 from .models import Embedder, LanguageMeans
-from .ranking import Surroundings, find_surroundings
 from .request import Request
 from .scope_cache import Scope, ScopeCache
 from .store import OWN_SPACE, Space, SqliteStore
+from .surroundings import Surroundings, find_surroundings
 from .text import MAX_CHARACTERS, Query
 
 if TYPE_CHECKING:
@@ -174,8 +175,8 @@ def _score_meaning(request: Request, found: Candidates, units: Vectors | None) -
     vectors, statistics, lengths = found.vectors
     compared = vectors.present
     if request.min_similarity is not None:
-        compared = compared & (vectors.cosines(units[0]) >= request.min_similarity)
-    return Meaning(vectors, statistics, units, score_meaning(statistics, units, vectors, lengths), compared)
+        compared = compared & (vectors.cosines(units[0]) >= request.min_similarity - TIE)
+    return Meaning(vectors, statistics, lengths, units, score_meaning(statistics, units, vectors, lengths), compared)
 
 
 def _score_query(found: Candidates, query: Query) -> KeywordScores:

@@ -71,7 +71,7 @@ class ScopeCache:
                 if self._is_large(name, seq):
                     return None
                 scope = self._read(name, seq)
-            if len(scope.frame) > self._most:
+            if scope.frame.chunks > self._most:
                 return None
             self._keep(scope)
             return scope
@@ -113,6 +113,7 @@ class ScopeCache:
             return known if changed is not None else None
         block = known.frame.blocks[0]
         inside = set(np.intersect1d(block.record_keys, np.array(list(changed), dtype=np.int64)).tolist())
+        inside |= changed & known.changed  # they may have been in the scope, and are deleted or moved now
         inside |= {row.record_key for row in self._store.blocks.of_records(changed, known.name)}
         if not inside:
             known.seq = seq

@@ -11,28 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blocks import Rows
+from .conversation import Own, find_speakers, spread_context, weigh_turns
+from .dates import find_times, weigh_dates
 from .errors import RecallError, RerankError
 from .evidence import Evidence
+from .frame import Frame
 from .fusion import Flags, Scores, find_ranks
 from .indexer import describe_speaker
 from .legs import KEYWORDS_ONLY, Asked, Legs
 from .models import Hit, Hits, Why
-from .ranking import (
-    Surroundings,
-    blend_recency,
-    decay,
-    diversify,
-    level_ties,
-    penalise_questions,
-    select_best,
-    sort_places,
-    spread_context,
-)
+from .ranking import blend_recency, decay, diversify, level_ties, select_best, sort_places
 from .relevance import CONTEXT_SHARE, judge, level
 from .request import Request
 from .rerank import order_reranked, rerank
 from .settings import Settings
 from .store import OWN_SPACE, SqliteStore
+from .surroundings import Surroundings
 from .text import Query, analyse_query
 from .times import MICROS_PER_DAY
 
@@ -43,11 +37,12 @@ MMR_POOL = 5  # diversify looks at so many times the limit
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """Records on their way to the result, as arrays with an entry for each record of the frame: the row of the best
-    chunk, the score so far, what the context gave, and which are in the result.
+    chunk, the score, what the record says itself and what its context added, and which are in the result.
     """
 
     rows: Rows
     scores: Scores
+    own: Scores
     context: Scores
     found: Flags
 
@@ -74,7 +69,7 @@ class Searcher:
         queries = [query, *(analyse_query(question, self._words) for question in parts)]
         asked = self._ask(request, queries)
         seen = self._legs.look(request, queries, asked)
-        ranked = self._rank(request, seen.evidence, seen.around)
+        ranked = self._rank(request, query, seen.evidence, seen.around)
         return self._present(request, seen.evidence, ranked, seen.degraded)
 
     def _is_empty(self, request: Request) -> bool:
@@ -102,23 +97,48 @@ class Searcher:
             return Asked(None, f"{KEYWORDS_ONLY}: {error}")
         return Asked(vectors, None)
 
-    def _rank(self, request: Request, evidence: Evidence, around: Surroundings) -> Ranked:
-        """Return the records with their scores: the best chunk speaks for its record, then the context for it."""
-        scores, found = evidence.fuse(
-            request.fusion, request.alpha, self._settings.rrf_k, max(request.candidates, request.limit)
-        )
+    def _rank(self, request: Request, query: Query, evidence: Evidence, around: Surroundings) -> Ranked:
+        """Return the records with their scores: the best chunk speaks for its record, then the conversation for it."""
         frame = evidence.frame
-        rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
-        known = np.isfinite(best)
         if request.fusion != "default":
-            return Ranked(rows, best, np.zeros(len(rows)), known)
-        visible = evidence.visible[rows]
-        context = spread_context(np.where(known, best, 0.0), visible, frame.tokens[rows], around)
+            depth = max(request.candidates, request.limit)
+            scores, found = evidence.fuse(request.fusion, request.alpha, self._settings.rrf_k, depth)
+            rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
+            return Ranked(rows, best, best, np.zeros(len(rows)), np.isfinite(best))
+        own, found = evidence.fuse_default(request.alpha), evidence.found
+        # In a conversation the turns around a memory say what belongs to it; elsewhere likeness does.
+        followed = evidence.fuse_default(request.alpha, follows=True)
+        scores = np.where(frame.sessions[frame.records] >= 0, own, followed)
+        rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
+        known, visible = np.isfinite(best), evidence.visible[rows]
+        said = Own(
+            coverage=evidence.keyword[0].coverage[rows].astype(np.float64),
+            meaning=evidence.cosines(0)[rows],
+            evidence=np.where(known, own[rows], 0.0),
+            tokens=frame.tokens[rows],
+        )
+        weight = evidence.keyword_weight(request.alpha)
+        context = spread_context(frame, evidence.keyword[0], said, visible, around, weight)
         # A turn beside a match is in the list although it holds no word of the query.
         beside = visible & np.any((around.beside >= 0) & np.append(known, False)[around.beside], axis=0)
         total = np.where(known, best, 0.0) + context
-        total -= penalise_questions(frame.asks & (frame.sessions >= 0), frame.tokens[rows])
-        return Ranked(rows, total, context, known | (beside & (context > 0)))
+        total += weigh_turns(frame, said.tokens, find_speakers(frame.roles, self._find_speaker(query, frame)))
+        total += weigh_dates(frame.created, find_times(query.text, evidence.now, frame.created))
+        return Ranked(rows, total, said.evidence, context, known | (beside & (context > 0)))
+
+    def _find_speaker(self, query: Query, frame: Frame) -> str | None:
+        """Return the one speaker of a conversation whom the query names, None if it names none or several."""
+        if not len(frame.order):
+            return None
+        asked, text = {*query.terms, *query.weak}, query.text.casefold()
+        named = []
+        for role in set(frame.roles):
+            if role is None or role.casefold() not in text or not describe_speaker(role):
+                continue
+            name = analyse_query(role, self._words)
+            if asked.issuperset([*name.terms, *name.weak]):
+                named.append(role)
+        return named[0] if len(named) == 1 else None
 
     def _present(self, request: Request, evidence: Evidence, ranked: Ranked, degraded: str | None) -> Hits:
         frame = evidence.frame
@@ -127,7 +147,7 @@ class Searcher:
             select_best(ranked.scores, ranked.found, pool), ranked.scores, frame.created, frame.record_ids
         )
         scores = level_ties(ranked.scores, order)
-        relevance = _judge(request, evidence, ranked, order, scores)
+        relevance = _judge(request, evidence, ranked, order)
         items = _Items(np.array(order, dtype=np.int32), scores, relevance, np.full(len(order), np.nan))
         items = self._blend_recency(request, evidence, items)
         if request.min_relevance is not None:
@@ -226,12 +246,12 @@ def _collapse(evidence: Evidence, scores: Scores) -> tuple[Rows, Scores]:
     return ahead[np.searchsorted(frame.records[ahead], np.arange(len(best)))].astype(np.int32), best
 
 
-def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence[int], scores: Scores) -> Scores:
+def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence[int]) -> Scores:
     """Return the relevance of records in their order."""
     places = np.array(order, dtype=np.int32)
     rows = ranked.rows[places]
     if request.fusion == "default":
-        shown = scores - (1.0 - CONTEXT_SHARE) * ranked.context[places]
+        shown = ranked.own[places] + CONTEXT_SHARE * ranked.context[places]
     else:
         shown = evidence.fuse_default(request.alpha)[rows]
     judged = judge(evidence.mode, shown, evidence.size)

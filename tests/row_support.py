@@ -25,6 +25,7 @@ def make_row(chunk_key: int, record_key: int | None = None, **fields: object) ->
         "record_id": f"r{record_key:04}",
         "scope": "user",
         "session": None,
+        "role": None,
         "place": 2**63 - 1,
         "created_at": 1_000_000 * record_key,
         "expires_at": None,

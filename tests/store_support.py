@@ -15,11 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import HashedEmbedder
 
 from recall_core import Memory
-from recall_core.store import nearest
+from recall_core.embedding import normalize
+from recall_core.scope_cache import ScopeCache
+from recall_core.store.nearest import CodeIndex
+from recall_core.store.vectors import stack_vectors
 
 HERE = Path(__file__).parent
 DIMENSIONS = 16
@@ -80,10 +84,10 @@ def embedder() -> HashedEmbedder:
     return HashedEmbedder(DIMENSIONS)
 
 
-def use_small_index(patch: pytest.MonkeyPatch) -> None:
-    """Let a vec0 table serve from a few dozen vectors on, as it does from thousands."""
-    patch.setattr(nearest, "INDEX_FROM", 50)
-    patch.setattr(nearest, "EXACT_UP_TO", 20)
+def use_small_index(patch: pytest.MonkeyPatch, index_from: int = 50, most_chunks: int = 20) -> None:
+    """Let codes serve from a few dozen vectors on, not from thousands, and be asked in scopes of a few dozen chunks."""
+    patch.setitem(CodeIndex.__init__.__kwdefaults__, "index_from", index_from)
+    patch.setitem(ScopeCache.__init__.__kwdefaults__, "most_chunks", most_chunks)
 
 
 def faults(path: Path | str) -> list[str]:
@@ -105,6 +109,7 @@ ORPHANS = {
     "chunk without record": "SELECT key FROM chunk WHERE record_key NOT IN (SELECT key FROM record)",
     "vector without chunk": "SELECT key FROM embedding WHERE chunk_key NOT IN (SELECT key FROM chunk)",
     "pending without chunk": "SELECT chunk_key FROM pending WHERE chunk_key NOT IN (SELECT key FROM chunk)",
+    "change in a space that is gone": "SELECT space_id FROM vector_change WHERE space_id NOT IN (SELECT id FROM space)",
     "record without chunk": """
         SELECT id FROM record WHERE indexed > 0 AND key NOT IN (SELECT record_key FROM chunk)""",
     "chunk missing in the full-text index": "SELECT key FROM chunk EXCEPT SELECT id FROM chunk_fts_docsize",
@@ -115,23 +120,42 @@ ORPHANS = {
 
 
 def vector_faults(memory: Memory) -> list[str]:
-    """Say where the vectors, the chunks and the vec0 tables of an open memory with no pending chunks disagree."""
+    """Say where the vectors, the chunks and the codes of an open memory with no pending chunks disagree."""
     found = []
     with memory._engine.store.database.read() as connection:
-        for space, name in connection.execute("SELECT id, name FROM space").fetchall():
-            chunks = {key for (key,) in connection.execute("SELECT key FROM chunk")}
-            vectors = {
-                key for (key,) in connection.execute("SELECT chunk_key FROM embedding WHERE space_id=?", (space,))
-            }
+        chunks = {key for (key,) in connection.execute("SELECT key FROM chunk")}
+        for space, name, dimensions in connection.execute("SELECT id, name, dimensions FROM space").fetchall():
+            rows = connection.execute("SELECT chunk_key, vector FROM embedding WHERE space_id = ?", (space,)).fetchall()
+            if name == "memory" and chunks != (with_vector := {key for key, _ in rows}):
+                found.append(f"{name}: chunks {chunks ^ with_vector} have no vector, or it no chunk")
             changes = {
                 key for (key,) in connection.execute("SELECT chunk_key FROM vector_change WHERE space_id=?", (space,))
             }
-            if name == "memory" and chunks != vectors:
-                found.append(f"{name}: chunks {chunks ^ vectors} have no vector, or it no chunk")
-            if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (f"vector_{space}",)).fetchall():
-                indexed = {key for (key,) in connection.execute(f"SELECT chunk_key FROM vector_{space}")}
-                if indexed - changes != vectors - changes:
-                    found.append(f"{name}: vec0 differs in {(indexed ^ vectors) - changes}")
+            keys, vectors = stack_vectors(rows, dimensions)
+            centres = connection.execute("SELECT centre FROM code_index WHERE space_id = ?", (space,)).fetchall()
+            if centres:
+                above = normalize(vectors) > np.frombuffer(centres[0][0], "<f4")
+                expected = {key: tuple(bits) for key, bits in zip(keys, above.tolist(), strict=True)}
+                codes = read_codes(connection, space, dimensions)
+                wrong = {key for key in expected.keys() | codes.keys() if expected.get(key) != codes.get(key)}
+                if wrong - changes:
+                    found.append(f"{name}: codes differ in {wrong - changes}")
+            elif set(keys) - changes:
+                found.append(f"{name}: {set(keys) - changes} were taken up without codes")
+    return found
+
+
+def read_codes(connection: sqlite3.Connection, space: int, dimensions: int) -> dict[int, tuple[bool, ...]]:
+    """Return the bits of all codes of a space by chunk key, read as docs/storage-format.md describes them."""
+    size = (dimensions + 63) // 64 * 8
+    found = {}
+    sql = "SELECT number, present, codes FROM code_page WHERE space_id = ?"
+    for number, present, codes in connection.execute(sql, (space,)).fetchall():
+        places = [place for place in range(1024) if present[place // 8] >> place % 8 & 1]
+        assert (len(present), len(codes)) == (128, len(places) * size)
+        for turn, place in enumerate(places):
+            code = codes[turn * size : (turn + 1) * size]
+            found[1024 * number + place] = tuple(bool(code[bit // 8] >> bit % 8 & 1) for bit in range(dimensions))
     return found
 
 

@@ -13,7 +13,7 @@ from row_support import TERMS, columns, count_term, make_row, measure_length, qu
 from recall_core.blocks import build_block
 from recall_core.bm25 import K1, B, Corpus, highest_score
 from recall_core.frame import make_frame, no_keywords, score_keywords
-from recall_core.ranking import find_surroundings
+from recall_core.surroundings import find_surroundings
 
 corpora = st.builds(
     Corpus,

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_support import embedder, faults, vector_faults
+from store_support import embedder, faults, use_small_index, vector_faults
 
 from recall_core import Memory
 from recall_core.errors import RecordNotFoundError
-from recall_core.store import nearest
 
 WORDS = [f"w{first}{second}q" for first in "abcdefgh" for second in "xyz"]
 
@@ -74,8 +73,7 @@ def check(path):
 @given(st.lists(steps, min_size=5, max_size=25))
 def test_any_sequence_of_changes_leaves_a_sound_file(sequence):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest, "INDEX_FROM", 3)
-        patch.setattr(nearest, "EXACT_UP_TO", 1)
+        use_small_index(patch, index_from=3, most_chunks=1)
         path = Path(folder) / "memory.db"
         Memory.open(path, embedder=embedder()).close()
         for what, i, j, text, foreign_keys, recursive_triggers in sequence:

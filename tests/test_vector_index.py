@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+import subprocess
+import tracemalloc
+
 import numpy as np
 import pytest
-from store_support import beside, faults, vector_faults
+from store_support import beside, faults, read_codes, run_python, use_small_index, vector_faults
 from support import NOW, FixedClock, HashedEmbedder
 
 from recall_core import Memory
 from recall_core.filters import make_selection
 from recall_core.store import nearest
-from recall_core.store.nearest import ExactIndex, Vec0Index
+from recall_core.store.nearest import CodeIndex, ExactIndex
 
 D = 12
 HOST = "host"
+INDEX_FROM = 20
+MARGIN = 100
 
 
 def exact(database):
-    return ExactIndex(database, exact_up_to=10)
+    return ExactIndex(database)
 
 
-def vec0(database):
-    if not database.has_vec0:
-        pytest.skip("sqlite-vec can't be loaded here")
-    return Vec0Index(database, index_from=20, exact_up_to=10)
+def coded(database):
+    return CodeIndex(database, index_from=INDEX_FROM)
 
 
-@pytest.fixture(params=[exact, vec0], ids=["exact", "vec0"])
+@pytest.fixture(params=[exact, coded], ids=["exact", "codes"])
 def make_index(request):
     return request.param
 
 
 @pytest.fixture
 def memory(db_path, make_index):
-    with Memory.open(db_path, embedder=None, clock=FixedClock()) as memory:
+    yield from open_with(db_path, make_index)
+
+
+@pytest.fixture
+def coded_memory(db_path):
+    yield from open_with(db_path, coded)
+
+
+def open_with(path, make_index):
+    with Memory.open(path, embedder=None, clock=FixedClock()) as memory:
         store = memory._engine.store
         store.index = make_index(store.database)
         yield memory
@@ -66,15 +78,28 @@ def select(**arguments):
 
 
 def find(memory, query, selection=None, limit=5, space=HOST):
-    """Return the ids of the records nearest to a query, best first."""
+    """Return the ids of the records nearest to a query, best first.
+
+    As the library does, this asks for more than it wants and sorts by the vectors: a dozen bits tell little.
+    """
+    found = ask(memory, query, selection, max(limit, MARGIN), space).keys
+    assert len(found) == len(set(found))
+    return sort_keys(memory, found, query, space)[:limit]
+
+
+def ask(memory, query, selection=None, limit=5, space=HOST):
     store = memory._engine.store
-    found = store.index.nearest(store.vectors.find_space(space), query, selection or select(), limit)
-    assert len(found.keys) == len(found.vectors) == len(set(found.keys))
-    ids = {
-        key: candidate.record_id for key, candidate in ((c.chunk_key, c) for c in store.candidates.describe(found.keys))
-    }
-    cosines = found.vectors @ query / np.linalg.norm(found.vectors, axis=1)
-    return [ids[found.keys[place]] for place in np.argsort(-cosines, kind="stable")][:limit]
+    return store.index.nearest(store.vectors.find_space(space), query, selection or select(), limit)
+
+
+def sort_keys(memory, chunk_keys, query, space=HOST):
+    """Return the ids of the records of chunks, best first."""
+    store = memory._engine.store
+    ids = {key: record.id for key, (record, _) in store.candidates.hydrate(chunk_keys).items()}
+    keys, vectors = store.vectors.load(store.vectors.find_space(space), chunk_keys)
+    assert set(keys) == set(chunk_keys)
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1)
+    return [ids[keys[place]] for place in np.argsort(-cosines, kind="stable")]
 
 
 def expect(vectors, query, limit=5):
@@ -89,10 +114,19 @@ def refresh(memory, space=HOST):
         pass
 
 
-def tables(memory):
+def read(memory, sql):
     with memory._engine.store.database.read() as connection:
-        sql = "SELECT name FROM sqlite_schema WHERE sql LIKE '%USING vec0(%' ORDER BY name"
-        return [name for (name,) in connection.execute(sql)]
+        return connection.execute(sql).fetchall()
+
+
+def write(memory, sql):
+    with memory._engine.store.database.write() as connection:
+        connection.execute(sql)
+
+
+def coded_keys(memory, space=1):
+    with memory._engine.store.database.read() as connection:
+        return read_codes(connection, space, D)
 
 
 # Finding
@@ -114,13 +148,18 @@ def test_as_many_are_found_as_were_asked_for(memory, rng, limit):
     assert find(memory, query, limit=limit) == expect(vectors, query, limit)
 
 
-def test_the_number_of_compared_vectors_is_that_of_the_selected_ones(memory, rng):
+def test_few_selected_vectors_are_all_that_is_compared(memory, rng):
     add(memory, names("a", 50), make_vectors(rng, 50), scope="a")
     add(memory, names("b", 30), make_vectors(rng, 30), scope="b")
-    store = memory._engine.store
-    space, (query,) = store.vectors.find_space(HOST), make_vectors(rng, 1)
-    compared = [store.index.nearest(space, query, select(scope=scope), 5).compared for scope in ("", "a", "b", "c")]
-    assert compared == [80, 50, 30, 0]
+    (query,) = make_vectors(rng, 1)
+    found = [ask(memory, query, select(scope=scope), 100) for scope in ("", "a", "b", "c")]
+    assert [(len(nearest.keys), nearest.compared) for nearest in found] == [(80, 80), (50, 50), (30, 30), (0, 0)]
+
+
+def test_more_were_compared_than_are_returned_if_there_is_more_to_ask_for(memory, rng):
+    add(memory, names("a", 50), make_vectors(rng, 50))
+    nearest = ask(memory, make_vectors(rng, 1)[0], limit=10)
+    assert 10 <= len(nearest.keys) < nearest.compared
 
 
 SELECTIONS = {
@@ -154,12 +193,58 @@ def test_a_selection_is_applied_before_the_nearest_are_taken(memory, rng, argume
         assert find(memory, query, selection) == expect(known, query)
 
 
-def test_few_records_of_one_scope_are_found_behind_hundreds_of_nearer_ones(memory, rng):
+@pytest.mark.parametrize("probes", [(2_000, 20_000), (10, 100), (10, 400), (1,), (600,)])
+def test_few_records_of_one_scope_are_found_behind_hundreds_of_nearer_ones(memory, rng, monkeypatch, probes):
+    monkeypatch.setattr(nearest, "PROBES", probes)
     (query,) = make_vectors(rng, 1)
     near = query + rng.normal(size=(500, D)).astype(np.float32) * 0.01
     add(memory, names("near", 500), near, scope="user/1")
     add(memory, names("far", 5), -query + make_vectors(rng, 5), scope="user/2")
+    for limit in (1, 5, 6, 100):
+        found = ask(memory, query, select(scope="user/2"), limit).keys
+        assert len(found) >= min(limit, 5)
+        assert set(sort_keys(memory, found, query)) <= set(names("far", 5))
     assert sorted(find(memory, query, select(scope="user/2"))) == names("far", 5)
+
+
+@pytest.mark.parametrize("share", [1, 2, 5, 20, 100])
+def test_as_many_pass_a_filter_as_were_asked_for_whatever_its_share(memory, rng, monkeypatch, share):
+    monkeypatch.setattr(nearest, "PROBES", (20, 100))
+    memory.add_many(
+        {"text": f"text {n}", "id": f"r{n:03}", "vector": vector, "space": HOST, "metadata": {"n": n % share}}
+        for n, vector in enumerate(make_vectors(rng, 400))
+    )
+    for query in make_vectors(rng, 3):
+        found = ask(memory, query, select(where={"n": 0}), 10).keys
+        assert len(found) >= min(10, 400 // share)
+        assert all(int(id[1:]) % share == 0 for id in sort_keys(memory, found, query))
+
+
+def test_expired_records_are_no_reason_to_look_at_all_others(coded_memory, rng, monkeypatch):
+    (query,) = make_vectors(rng, 1)
+    add(coded_memory, names("gone", 30), [query] * 30, expires_at="2026-01-01")
+    add(coded_memory, names("kept", 30), make_vectors(rng, 30))
+    asked, select_keys = [], nearest.select_keys
+    monkeypatch.setattr(nearest, "select_keys", lambda *a: asked.append(a[-1] is None) or select_keys(*a))
+    assert len(ask(coded_memory, query, limit=5).keys) >= 5
+    assert asked == [False, False]
+
+
+def test_the_nearest_vectors_of_a_cluster_are_found_through_their_codes(db_path, rng):
+    size = 64
+    topics = rng.normal(size=(30, size)) * 0.7 + 3  # as those of real models: in one narrow cone
+    vectors = (np.repeat(topics, 20, axis=0) + rng.normal(size=(600, size)) * 0.5).astype(np.float32)
+    with Memory.open(db_path, embedder=None, clock=FixedClock()) as memory:
+        store = memory._engine.store
+        indexes = [ExactIndex(store.database), CodeIndex(store.database, index_from=100)]
+        store.index = indexes[1]
+        add(memory, names("r", 600), vectors)
+        space, shares = store.vectors.find_space(HOST), []
+        for query in vectors[::40]:
+            direction = query / np.linalg.norm(query) - vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
+            best = set(indexes[0].nearest(space, direction, select(), 10).keys)
+            shares.append(len(best & set(indexes[1].nearest(space, direction, select(), 40).keys)) / 10)
+    assert np.mean(shares) >= 0.98
 
 
 def test_expired_records_are_passed_over(memory, rng):
@@ -207,7 +292,7 @@ def test_a_vector_goes_with_its_text(memory, rng):
 def test_a_change_that_the_index_has_not_seen_is_found_all_the_same(memory, rng, monkeypatch):
     vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
     add(memory, vectors.keys(), vectors.values())
-    monkeypatch.setattr(memory._engine.store.index, "refresh", lambda space: None)  # as a machine without vec0
+    monkeypatch.setattr(memory._engine.store.index, "refresh", lambda space: False)
     late = dict(zip(names("late", 30), make_vectors(rng, 30), strict=True))
     add(memory, late.keys(), late.values())
     memory.delete("r000")
@@ -219,6 +304,33 @@ def test_a_change_that_the_index_has_not_seen_is_found_all_the_same(memory, rng,
         assert find(memory, query, limit=30) == expect(known, query, 30)
 
 
+def test_of_many_changes_that_the_index_has_not_seen_only_the_nearest_are_returned(coded_memory, rng, monkeypatch):
+    add(coded_memory, names("r", 60), make_vectors(rng, 60))
+    monkeypatch.setattr(coded_memory._engine.store.index, "refresh", lambda space: False)
+    late = dict(zip(names("late", 100), make_vectors(rng, 100), strict=True))
+    add(coded_memory, late.keys(), late.values())
+    found = ask(coded_memory, late["late050"], limit=5)
+    assert len(found.keys) < 40 < found.compared
+    assert sort_keys(coded_memory, found.keys, late["late050"])[0] == "late050"
+
+
+def test_a_chunk_whose_vector_is_gone_is_found_no_more(coded_memory, rng):
+    vectors = make_vectors(rng, 60)
+    add(coded_memory, names("r", 60), vectors)
+    write(coded_memory, "DELETE FROM embedding WHERE chunk_key <= 10")
+    assert min(ask(coded_memory, vectors[0], limit=60).keys) == 11
+
+
+def test_a_vector_that_moves_to_another_chunk_leaves_no_code_behind(coded_memory, rng):
+    add(coded_memory, names("r", 60), make_vectors(rng, 60))
+    coded_memory.add("without a vector", id="bare")
+    write(coded_memory, "UPDATE embedding SET chunk_key = 61 WHERE chunk_key = 1")
+    add(coded_memory, names("s", 20), make_vectors(rng, 20))
+    assert (vector_faults(coded_memory), 1 in coded_keys(coded_memory), 61 in coded_keys(coded_memory)) == (
+        [], False, True
+    )  # fmt: skip
+
+
 def test_a_refresh_more_changes_nothing(memory, rng):
     vectors = make_vectors(rng, 60)
     add(memory, names("r", 60), vectors)
@@ -228,6 +340,36 @@ def test_a_refresh_more_changes_nothing(memory, rng):
     refresh(memory)
     assert memory._engine.store.database.version() == version
     assert (find(memory, vectors[0], limit=60), vector_faults(memory)) == (before, [])
+
+
+def test_a_space_of_few_vectors_gets_no_codes_however_often_they_change(coded_memory, rng):
+    for _ in range(6):
+        add(coded_memory, names("r", 10), make_vectors(rng, 10))
+        coded_memory.delete(names("r", 10))
+    add(coded_memory, names("r", 10), make_vectors(rng, 10))
+    refresh(coded_memory)
+    assert read(coded_memory, "SELECT * FROM code_index") == []
+    assert len(read(coded_memory, "SELECT * FROM vector_change")) < 2 * INDEX_FROM
+
+
+def test_codes_are_made_and_refreshed_in_batches(coded_memory, rng, monkeypatch):
+    monkeypatch.setattr(nearest, "REFRESH_BATCH", 7)
+    index = coded_memory._engine.store.index
+    monkeypatch.setattr(index, "refresh", lambda space: False)
+    vectors = make_vectors(rng, 60)
+    add(coded_memory, names("r", 60), vectors)
+    monkeypatch.undo()
+    monkeypatch.setattr(nearest, "REFRESH_BATCH", 7)
+    space = coded_memory._engine.store.vectors.find_space(HOST)
+    left = [60]
+    while index.refresh(space):
+        left.append(read(coded_memory, "SELECT count(*) FROM vector_change")[0][0])
+        assert find(coded_memory, vectors[3])[0] == "r003"
+        assert vector_faults(coded_memory) == []
+    assert left == [60, 53, 46, 39, 32, 25, 18]  # the last ones are fewer than are worth it
+
+
+# Transactions, openers, processes
 
 
 def test_an_index_is_rolled_back_with_its_transaction(memory, rng):
@@ -246,7 +388,7 @@ def test_an_index_is_rolled_back_with_its_transaction(memory, rng):
             fail_after_adding()
         query = vectors["r000"]
         assert find(memory, query) == expect(vectors, query)
-        assert (tables(memory), vector_faults(memory)) == ([], [])
+        assert (read(memory, "SELECT * FROM code_index"), vector_faults(memory)) == ([], [])
     more = dict(zip(names("y", 30), make_vectors(rng, 30), strict=True))
     add(memory, more.keys(), more.values())
     with pytest.raises(KeyError):
@@ -255,17 +397,169 @@ def test_an_index_is_rolled_back_with_its_transaction(memory, rng):
     assert vector_faults(memory) == []
 
 
+@pytest.mark.parametrize("kind", ["file", "RAM"])
+def test_codes_seen_in_a_transaction_that_is_rolled_back_are_forgotten(db_path, rng, kind):
+    with Memory.open(db_path if kind == "file" else ":memory:", embedder=None, clock=FixedClock()) as memory:
+        store = memory._engine.store
+        store.index = coded(store.database)
+        vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+        add(memory, vectors.keys(), vectors.values())
+        moved = dict(zip(names("r", 30), make_vectors(rng, 30), strict=True))
+
+        def move_and_fail():
+            with store.records.transaction():
+                for id, vector in moved.items():
+                    memory.update(id, vector=vector, space=HOST)
+                assert find(memory, moved["r007"]) == expect(vectors | moved, moved["r007"])
+                raise KeyError
+
+        find(memory, vectors["r000"])
+        with pytest.raises(KeyError):
+            move_and_fail()
+        more = dict(zip(names("s", 30), make_vectors(rng, 30), strict=True))
+        add(memory, more.keys(), more.values())
+        fresh = coded(store.database)
+        space = store.vectors.find_space(HOST)
+        for query in vectors.values():
+            assert ask(memory, query) == fresh.nearest(space, query, select(), 5)
+
+
+def test_codes_that_another_opener_makes_and_changes_are_followed(db_path, rng):
+    with Memory.open(db_path, embedder=None) as one, Memory.open(db_path, embedder=None) as other:
+        for memory in (one, other):
+            memory._engine.store.index = coded(memory._engine.store.database)
+        vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+        add(one, vectors.keys(), vectors.values())
+        for turn in range(4):
+            for query in list(vectors.values())[:5]:
+                assert find(one, query) == find(other, query) == expect(vectors, query)
+            writer = (one, other)[turn % 2]
+            more = dict(zip(names(f"s{turn}", 30), make_vectors(rng, 30), strict=True))
+            add(writer, more.keys(), more.values())
+            vectors |= more
+            gone = list(vectors)[:20]
+            writer.delete(gone)
+            vectors = {id: vector for id, vector in vectors.items() if id not in gone}
+
+
+CHANGED_BY_A_PROCESS = """
+import sys
+import numpy as np
+from recall_core import Memory
+from recall_core.store.nearest import CodeIndex
+
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    memory._engine.store.index = CodeIndex(memory._engine.store.database, index_from=20)
+    for turn, line in enumerate(sys.stdin):
+        vectors = np.random.default_rng(int(line)).normal(size=(30, 12)).astype(np.float32)
+        memory.add_many({"text": f"{turn} {n}", "id": f"p{turn}{n:03}", "vector": v, "space": "host"}
+                        for n, v in enumerate(vectors))
+        memory.delete([f"p{turn - 1}{n:03}" for n in range(20)])
+        print("done", flush=True)
+"""
+
+
+def test_codes_that_another_process_makes_and_changes_are_followed(coded_memory, rng, db_path):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(coded_memory, vectors.keys(), vectors.values())
+    worker = run_python(["-c", CHANGED_BY_A_PROCESS, str(db_path)], stdin=subprocess.PIPE)
+    for turn in range(4):
+        find(coded_memory, vectors["r000"])
+        worker.stdin.write(f"{turn}\n")
+        worker.stdin.flush()
+        assert worker.stdout.readline() == "done\n"
+        added = np.random.default_rng(turn).normal(size=(30, D)).astype(np.float32)
+        vectors |= dict(zip(names(f"p{turn}", 30), added, strict=True))
+        vectors = {id: vector for id, vector in vectors.items() if id not in names(f"p{turn - 1}", 20)}
+        for query in list(vectors.values())[::9]:
+            assert find(coded_memory, query) == expect(vectors, query)
+        assert vector_faults(coded_memory) == []
+    assert worker.communicate() == ("", "")
+
+
+def test_a_search_goes_on_with_the_codes_of_its_moment(coded_memory, rng, db_path):
+    add(coded_memory, names("r", 60), make_vectors(rng, 60))
+    (query,) = make_vectors(rng, 1)
+    with coded_memory._engine.store.database.read():
+        before = ask(coded_memory, query, limit=60)
+        worker = run_python(["-c", CHANGED_BY_A_PROCESS, str(db_path)], stdin=subprocess.PIPE)
+        assert worker.communicate("1\n") == ("done\n", "")
+        assert ask(coded_memory, query, limit=60) == before
+    assert ask(coded_memory, query, limit=60) != before
+
+
+# Keys
+
+
+@pytest.mark.parametrize("keys", [
+    [1024 * n for n in range(1, 61)],
+    [2**53 * n + 1023 for n in range(1, 61)],
+    [1023, 1024, 1025, 2047, 2048, *range(5_000, 5_055)],
+    [2**63 - 1 - 100 * n for n in range(60)],
+    [-1025, -1024, -1023, -1, 0, *range(1, 56)],
+], ids=["one for each page", "far apart", "at the edges of pages", "the largest", "negative"])  # fmt: skip
+def test_any_chunk_key_has_its_place(coded_memory, rng, keys):
+    vectors = make_vectors(rng, 60)
+    coded_memory.add_many({"text": f"text {n}", "id": f"r{n:03}"} for n in range(60))
+    coded_memory._engine.store.vectors.ensure_space(HOST, "external", D)
+    with coded_memory._engine.store.database.write() as connection:
+        connection.executemany("UPDATE chunk SET key = -100000 - key WHERE key = ?", [(n,) for n in range(1, 61)])
+        connection.execute("DELETE FROM pending")
+        for n, (key, vector) in enumerate(zip(keys, vectors, strict=True)):
+            connection.execute("UPDATE chunk SET key = ? WHERE key = ?", (key, -100001 - n))
+            connection.execute(
+                "INSERT INTO embedding(chunk_key, space_id, vector) VALUES (?, 1, ?)", (key, vector.tobytes())
+            )
+    refresh(coded_memory)
+    assert sorted(coded_keys(coded_memory)) == sorted(keys)
+    assert vector_faults(coded_memory) == []
+    for query in make_vectors(rng, 3):
+        found = find(coded_memory, query, limit=60)
+        assert found == expect(dict(zip(names("r", 60), vectors, strict=True)), query, 60)
+
+
+def test_codes_in_memory_take_no_room_for_keys_without_one(coded_memory, rng):
+    add(coded_memory, names("r", 60), make_vectors(rng, 60))
+    page = bytes([1]) + bytes(127)
+    with coded_memory._engine.store.database.write() as connection:
+        connection.executemany(
+            "INSERT INTO code_page VALUES (1, ?, 9223372036854775807, ?, ?)",
+            [(1000 * n, page, bytes(8)) for n in range(1, 2000)],
+        )
+        connection.execute("UPDATE code_index SET version = version + 1")
+    tracemalloc.start()
+    ask(coded_memory, make_vectors(rng, 1)[0])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    (held,) = coded_memory._engine.store.index._held.values()
+    assert (held.planes.shape, held.keys.shape) == ((1, 60 + 1999), (60 + 1999,))
+    assert peak < 5_000_000
+
+
+def test_pages_whose_records_are_all_deleted_take_no_room(coded_memory, rng):
+    for turn in range(3):
+        add(coded_memory, names(f"r{turn}", 60), make_vectors(rng, 60))
+        ask(coded_memory, make_vectors(rng, 1)[0])
+        coded_memory.delete(names(f"r{turn}", 60))
+    refresh(coded_memory)
+    ask(coded_memory, make_vectors(rng, 1)[0])
+    (held,) = coded_memory._engine.store.index._held.values()
+    assert (held.keys.size, read(coded_memory, "SELECT sum(length(codes)) FROM code_page")) == (0, [(0,)])
+
+
 # Spaces
 
 
 def test_spaces_of_different_dimensions_are_apart(memory, rng):
     spaces = {name: dict(zip(names(name, 60), make_vectors(rng, 60, size), strict=True)) for name, size in
-              (("small", 3), ("large", 700), ("other", 3))}  # fmt: skip
+              (("small", 3), ("large", 700), ("other", 3), ("words", 64), ("more", 65), ("less", 63))}  # fmt: skip
     for name, vectors in spaces.items():
         add(memory, vectors.keys(), vectors.values(), space=name)
     for name, vectors in spaces.items():
         query = vectors[f"{name}030"]
         assert find(memory, query, space=name) == expect(vectors, query)
+        memory.delete(f"{name}030")
+        assert f"{name}030" not in find(memory, query, space=name)
     assert vector_faults(memory) == []
 
 
@@ -297,23 +591,105 @@ def test_blobs_that_are_no_vectors_are_passed_over(memory, rng, db_path):
         assert find(memory, query, limit=60) == expect(known, query, 60)
 
 
+def test_a_space_that_another_program_deletes_leaves_nothing(coded_memory, rng, db_path):
+    for space in ("one", "two"):
+        add(coded_memory, names(space, 60), make_vectors(rng, 60), space=space)
+    add(coded_memory, names("late", 5), make_vectors(rng, 5), space="one")
+    beside(db_path, "DELETE FROM space WHERE name = 'one'")
+    for table in ("embedding", "code_index", "code_page", "vector_change"):
+        assert read(coded_memory, f"SELECT DISTINCT space_id FROM {table}") in ([(2,)], [])
+    assert (vector_faults(coded_memory), faults(db_path)) == ([], [])
+    add(coded_memory, names("new", 60), vectors := make_vectors(rng, 60), space="one")
+    assert find(coded_memory, vectors[7], space="one")[0] == "new007"
+
+
+def test_a_file_whose_own_space_is_deleted_gets_new_vectors_of_any_model(db_path):
+    with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
+        memory.add("Rockets fly to the moon", id="r")
+    beside(db_path, "DELETE FROM space WHERE name = 'memory'")
+    with Memory.open(db_path, embedder=HashedEmbedder(16)) as memory:
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+        assert [space.vectors for space in memory.stats().spaces] == [1]
+    assert faults(db_path) == []
+
+
+DAMAGE = {
+    "too few codes": "UPDATE code_page SET codes = substr(codes, 1, 8 * 7)",
+    "half a code": "UPDATE code_page SET codes = zeroblob(length(codes) + 1)",
+    "no codes": "UPDATE code_page SET codes = x''",
+    "other places": "UPDATE code_page SET present = zeroblob(128)",
+    "a short centre": "UPDATE code_index SET centre = x'00'",
+    "a centre of another space": "UPDATE code_index SET centre = zeroblob(64)",
+    "a centre of NaN": f"UPDATE code_index SET centre = x'{'0000c07f' * D}'",
+    "no pages": "DELETE FROM code_page",
+    "no index": "DELETE FROM code_index",
+    "a version far ahead": "UPDATE code_index SET version = version + 1000",
+    "a version before": "UPDATE code_index SET version = 1",
+}
+
+
+@pytest.mark.parametrize("sql", DAMAGE.values(), ids=DAMAGE.keys())
+def test_damaged_codes_break_nothing_and_are_made_anew(coded_memory, rng, db_path, sql):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(coded_memory, vectors.keys(), vectors.values())
+    find(coded_memory, vectors["r000"])
+    beside(db_path, sql, "UPDATE code_index SET version = version + 1")
+    find(coded_memory, vectors["r000"])
+    late = dict(zip(names("s", 30), make_vectors(rng, 30), strict=True))
+    add(coded_memory, late.keys(), late.values())
+    vectors |= late
+    for query in make_vectors(rng, 3):
+        assert find(coded_memory, query) == expect(vectors, query)
+    coded_memory.delete(names("s", 30))
+    assert set(find(coded_memory, late["s000"], limit=60)) == set(names("r", 60))
+    assert (vector_faults(coded_memory), faults(db_path)) == ([], [])
+
+
+def test_a_page_of_no_use_is_passed_over(coded_memory, rng):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(coded_memory, vectors.keys(), vectors.values())
+    write(coded_memory, f"INSERT INTO code_page VALUES (1, {1 << 52}, 9000000000000000000, zeroblob(128), x'0011')")
+    write(coded_memory, f"INSERT INTO code_page VALUES (1, 7, 9000000000000000000, x'{'ff' * 128}', zeroblob(8192))")
+    write(coded_memory, "UPDATE code_index SET version = version + 1")
+    for query in make_vectors(rng, 3):
+        assert find(coded_memory, query) == expect(vectors, query)
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["(1, 0, 1, zeroblob(127), x'')", "(1, 0, 1, 'text', x'')", "(1, 'a', 1, zeroblob(128), x'')",
+     "(1, 0, 1, zeroblob(128), 'text')", "(1, 9007199254740992, 1, zeroblob(128), x'')"],
+)  # fmt: skip
+def test_what_can_be_no_page_is_refused(coded_memory, values):
+    with pytest.raises(Exception, match="CHECK constraint failed"):
+        write(coded_memory, f"INSERT INTO code_page VALUES {values}")
+
+
+def test_vectors_of_chunks_that_are_none_are_passed_over(coded_memory, rng, db_path):
+    vectors = dict(zip(names("r", 60), make_vectors(rng, 60), strict=True))
+    add(coded_memory, vectors.keys(), vectors.values())
+    strange = ["'text'", "1.5", "x'00'", "9223372036854775807", "-7"]
+    rows = ", ".join(f"({key}, 1, x'{vectors['r000'].tobytes().hex()}')" for key in strange)
+    beside(db_path, f"INSERT INTO embedding(chunk_key, space_id, vector) VALUES {rows}")
+    late = dict(zip(names("s", 40), make_vectors(rng, 40), strict=True))
+    add(coded_memory, late.keys(), late.values())
+    for query in list(vectors.values())[:5]:
+        assert find(coded_memory, query, limit=100) == expect(vectors | late, query, 100)
+
+
 # Through the front door
 
 
-def test_a_table_is_built_once_and_changes_no_result(db_path, monkeypatch, make_index):
-    if make_index is exact:
-        monkeypatch.setattr("recall_core.store.database.load_vec0", lambda _: False)
-    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
-    monkeypatch.setattr(nearest, "EXACT_UP_TO", 10)
+def test_codes_are_made_once_and_change_no_result(db_path, monkeypatch):
+    use_small_index(monkeypatch, index_from=100)
     texts = [f"{word} {number}" for number in range(50) for word in ("Rockets fly", "Turtles swim", "他每天喝茶")]
     queries = ["Rockets fly 7", "茶", "swim 49"]
     with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
         memory.add_many({"text": text, "id": f"{place:03}"} for place, text in enumerate(texts[:99]))
-        assert tables(memory) == []
+        assert memory.stats().vector_index == "exact"
         before = [near(memory, query) for query in queries]
         memory.add_many({"text": text, "id": f"{place + 99:03}", "scope": "b"} for place, text in enumerate(texts[99:]))
-        assert tables(memory) == ([] if make_index is exact else ["vector_1"])
-        assert memory.stats().vector_index == ("exact" if make_index is exact else "vec0")
+        assert memory.stats().vector_index == "codes"
         memory.delete([f"{place + 99:03}" for place in range(51)])
         assert [near(memory, query) for query in queries] == before
         assert (memory.flush(), vector_faults(memory)) == (0, [])
@@ -323,23 +699,3 @@ def test_a_table_is_built_once_and_changes_no_result(db_path, monkeypatch, make_
 def near(memory, query):
     hits = memory.search(query, mode="semantic", fusion="plain", limit=20)
     return [(hit.record.id, round(hit.why.similarity, 5)) for hit in hits]
-
-
-def test_without_the_extension_everything_works_and_is_said(db_path, monkeypatch):
-    monkeypatch.setattr(nearest, "INDEX_FROM", 20)
-    monkeypatch.setattr(nearest, "EXACT_UP_TO", 10)
-    with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
-        memory.add_many({"text": f"Rockets fly {number}", "id": f"r{number}"} for number in range(40))
-    with monkeypatch.context() as patch:
-        patch.setattr("recall_core.store.database.load_vec0", lambda _: False)
-        with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
-            assert memory.stats().vector_index == "exact"
-            assert any("sqlite-vec can't be loaded here" in note for note in memory.stats().notes)
-            memory.add_many({"text": f"Turtles swim {number}", "id": f"t{number}"} for number in range(40))
-            memory.delete("r7")
-            assert memory.search("Turtles swim 7", mode="semantic", limit=1)[0].record.id == "t7"
-    with Memory.open(db_path, embedder=HashedEmbedder(32)) as memory:
-        assert memory.search("Turtles swim 7", mode="semantic", limit=1)[0].record.id == "t7"
-        assert "r7" not in [id for id, _ in near(memory, "Rockets fly 7")]
-        memory.add("Whales sing")
-        assert vector_faults(memory) == []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CLOSING = "char(32, 9, 10, 13, 34, 39, 41, 93) || '”’」』）】》'"  # what may follow the mark that ends a sentence
 # Whether a longer text asks changes nothing, and reading it for each of its chunks would take long.
 ROWS = f"""
-SELECT chunk.key, record.key, record.id, record.scope, record.session, record.place, record.created_at,
+SELECT chunk.key, record.key, record.id, record.scope, record.session, record.role, record.place, record.created_at,
   record.expires_at, chunk.tokens,
   chunk.tokens < {QUESTION_TOKENS[1]} AND substr(rtrim(record.text, {CLOSING}), -1) IN ('?', '？'),
   chunk.hash, chunk.latin, chunk.grams, chunk.words, chunk.labels

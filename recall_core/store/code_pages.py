@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,17 +22,30 @@ if TYPE_CHECKING:
 PLACES = 1024  # of a page; the chunk with key k has place k % 1024 of page k // 1024
 CENTRE_SAMPLE = 4_096  # vectors whose mean is the centre
 
-CHANGED = "SELECT chunk_key FROM vector_change WHERE space_id = ? ORDER BY chunk_key LIMIT ?"
+COUNT_CHANGES = "SELECT count(*) FROM (SELECT 1 FROM vector_change WHERE space_id = ? LIMIT ?)"
+FORGET_DELETED = """
+DELETE FROM vector_change WHERE space_id = ?1 AND chunk_key NOT IN (SELECT chunk_key FROM embedding WHERE space_id = ?1)
+"""
+# Without foreign keys another program can store any value as a key; integers come before all others.
+CHANGED = """
+SELECT chunk_key FROM vector_change WHERE space_id = ? AND typeof(chunk_key) = 'integer' ORDER BY chunk_key LIMIT ?
+"""
 CHANGED_VECTORS = """
 SELECT embedding.chunk_key, embedding.vector FROM vector_change
 JOIN embedding ON embedding.chunk_key = vector_change.chunk_key AND embedding.space_id = vector_change.space_id
-WHERE vector_change.space_id = ? AND vector_change.chunk_key <= ? ORDER BY vector_change.chunk_key
+WHERE vector_change.space_id = ? AND vector_change.chunk_key <= ? AND typeof(vector_change.chunk_key) = 'integer'
+ORDER BY vector_change.chunk_key
+"""
+PAGE_VECTORS = """
+SELECT chunk_key, vector FROM embedding
+WHERE space_id = ? AND chunk_key BETWEEN ? AND ? AND typeof(chunk_key) = 'integer' ORDER BY chunk_key
 """
 SETTLE = "DELETE FROM vector_change WHERE space_id = ? AND chunk_key <= ?"
-# Hashes are spread evenly, so the first ones are a sample, the same one in whichever order texts were stored.
+# Hashes are spread evenly, so the first ones are a sample, the same one in whichever order texts were stored. A text
+# that is stored several times counts once.
 FIRST_BY_HASH = """
-SELECT chunk.key, embedding.vector FROM chunk JOIN embedding ON embedding.chunk_key = chunk.key AND space_id = ?
-ORDER BY chunk.hash LIMIT ?
+SELECT min(chunk.key), embedding.vector FROM chunk JOIN embedding ON embedding.chunk_key = chunk.key AND space_id = ?
+GROUP BY chunk.hash ORDER BY chunk.hash LIMIT ?
 """
 SAVE_PAGE = """
 INSERT INTO code_page(space_id, number, version, present, codes) VALUES (?, ?, ?, ?, ?)
@@ -42,74 +56,100 @@ SET version = excluded.version, present = excluded.present, codes = excluded.cod
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it is read: which of its places have a code, and the codes of these, in their order."""
+    """A page: the chunk keys that have a code in it, shape (n,), and their codes, shape (n, bytes)."""
 
     number: int
-    present: NDArray[np.bool_]
+    keys: NDArray[np.int64]
     codes: NDArray[np.uint8]
 
 
+def has_pages(connection: apsw.Connection, space: Space) -> bool:
+    """Tell whether a space has codes."""
+    return select_one(connection, "SELECT 1 FROM code_index WHERE space_id = ?", (space.id,)) is not None
+
+
 def read_centre(connection: apsw.Connection, space: Space) -> Vectors | None:
-    """Return what a space's codes are centred by, shape (dimensions,); None if it has no codes yet."""
+    """Return what a space's codes are centred by, shape (dimensions,); None if it has no codes, or can't be read."""
     import numpy as np
 
     row = select_one(connection, "SELECT centre FROM code_index WHERE space_id = ?", (space.id,))
-    return None if row is None else np.frombuffer(row[0], dtype="<f4")
+    if row is None or len(row[0]) != 4 * space.dimensions:
+        return None
+    centre = np.frombuffer(row[0], dtype="<f4")
+    return centre if np.isfinite(centre).all() else None
 
 
-def create_pages(connection: apsw.Connection, space: Space) -> None:
-    """Choose the centre of a space's codes."""
+def create_pages(connection: apsw.Connection, space: Space, least: int) -> bool:
+    """Choose the centre of a space's codes, if it has at least so many vectors; tell whether it has."""
+    import numpy as np
+
+    connection.execute("DELETE FROM code_index WHERE space_id = ?", (space.id,))  # one that can't be read
+    connection.execute(FORGET_DELETED, (space.id,))
+    if count_changes(connection, space, least) < least:
+        return False
     rows = select(connection, FIRST_BY_HASH, (space.id, CENTRE_SAMPLE))
     vectors = normalize(stack_vectors(rows, space.dimensions)[1])
-    centre = vectors.mean(axis=0, dtype="f8").astype("<f4")
+    centre = vectors.mean(axis=0, dtype="f8") if len(vectors) else np.zeros(space.dimensions)
     connection.execute(
-        "INSERT INTO code_index(space_id, version, centre) VALUES (?, 0, ?)", (space.id, centre.tobytes())
+        "INSERT INTO code_index(space_id, centre) VALUES (?, ?)", (space.id, centre.astype("<f4").tobytes())
     )
+    return True
+
+
+def count_changes(connection: apsw.Connection, space: Space, most: int) -> int:
+    """Return how many vectors changed since the codes were last refreshed, up to `most`."""
+    return int(select(connection, COUNT_CHANGES, (space.id, most))[0][0])
 
 
 def take_up_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
-    """Bring up to `limit` changed vectors into the pages; return how many changes were taken up."""
-    import numpy as np
+    """Bring up to `limit` changed vectors into the pages; return how many changes were taken up.
 
-    from ..codes import code_bytes, encode
+    A page that is missing or can't be read is made anew from all of its vectors.
+    """
+    import numpy as np
 
     changed = np.array([key for (key,) in select(connection, CHANGED, (space.id, limit))], dtype=np.int64)
     centre = read_centre(connection, space)
     if not len(changed) or centre is None:
         return 0
     last = int(changed[-1])
-    keys, vectors = stack_vectors(select(connection, CHANGED_VECTORS, (space.id, last)), space.dimensions)
-    codes = encode(normalize(vectors), centre)
-    found = np.array(keys, dtype=np.int64)
+    keys, codes = _encode(select(connection, CHANGED_VECTORS, (space.id, last)), space, centre)
     version = _next_version(connection, space)
     for number in np.unique(changed // PLACES).tolist():
-        present, laid = _lay_out(_read_page(connection, space, number), code_bytes(space.dimensions))
-        present[changed[changed // PLACES == number] % PLACES] = False
-        inside = found // PLACES == number
-        present[found[inside] % PLACES] = True
-        laid[found[inside] % PLACES] = codes[inside]
-        page = (np.packbits(present, bitorder="little").tobytes(), laid[present].tobytes())
-        connection.execute(SAVE_PAGE, (space.id, number, version, *page))
+        page = _read_page(connection, space, number)
+        if page is None:
+            whole = (space.id, number * PLACES, number * PLACES + PLACES - 1)
+            page = Page(number, *_encode(select(connection, PAGE_VECTORS, whole), space, centre))
+        else:
+            stay, inside = ~np.isin(page.keys, changed), keys // PLACES == number
+            page = Page(
+                number,
+                np.concatenate([page.keys[stay], keys[inside]]),
+                np.concatenate([page.codes[stay], codes[inside]]),
+            )
+        _save_page(connection, space, version, page)
     connection.execute(SETTLE, (space.id, last))
     return len(changed)
 
 
-def read_pages(connection: apsw.Connection, space: Space, version: int) -> tuple[int, list[Page]]:
-    """Return the version of a space's codes, and the pages that changed after `version`."""
+def read_version(connection: apsw.Connection, space: Space) -> int:
+    """Return a number that grows whenever a space's codes change."""
+    row = select_one(connection, "SELECT version FROM code_index WHERE space_id = ?", (space.id,))
+    return 0 if row is None else int(row[0])
+
+
+def read_pages(connection: apsw.Connection, space: Space, version: int) -> list[Page]:
+    """Return the pages that changed after `version`. One that can't be read is empty."""
     import numpy as np
 
     from ..codes import code_bytes
 
-    row = select_one(connection, "SELECT version FROM code_index WHERE space_id = ?", (space.id,))
-    now = 0 if row is None else int(row[0])
-    if now == version:
-        return now, []
     sql = "SELECT number, present, codes FROM code_page WHERE space_id = ? AND version > ? ORDER BY number"
-    pages = []
-    for number, present, codes in select(connection, sql, (space.id, version)):
-        flags = np.unpackbits(np.frombuffer(present, dtype=np.uint8), bitorder="little").astype(bool)
-        pages.append(Page(number, flags, np.frombuffer(codes, np.uint8).reshape(-1, code_bytes(space.dimensions))))
-    return now, pages
+    nothing = (np.zeros(0, np.int64), np.zeros((0, code_bytes(space.dimensions)), np.uint8))
+    return [
+        _decode(space, number, present, codes) or Page(number, *nothing)
+        for number, present, codes in select(connection, sql, (space.id, version))
+    ]
 
 
 def _next_version(connection: apsw.Connection, space: Space) -> int:
@@ -118,17 +158,42 @@ def _next_version(connection: apsw.Connection, space: Space) -> int:
     return int(version)
 
 
-def _read_page(connection: apsw.Connection, space: Space, number: int) -> tuple[bytes, bytes]:
-    sql = "SELECT present, codes FROM code_page WHERE space_id = ? AND number = ?"
-    row = select_one(connection, sql, (space.id, number))
-    return (bytes(PLACES // 8), b"") if row is None else (row[0], row[1])
-
-
-def _lay_out(page: tuple[bytes, bytes], width: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
-    """Return which places of a page have a code, and an array with all places."""
+def _encode(
+    rows: Sequence[tuple[int, bytes]], space: Space, centre: Vectors
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return the keys of rows of (key, blob) that are vectors, and their codes."""
     import numpy as np
 
-    present = np.unpackbits(np.frombuffer(page[0], dtype=np.uint8), bitorder="little").astype(bool)
-    laid = np.zeros((PLACES, width), dtype=np.uint8)
-    laid[present] = np.frombuffer(page[1], dtype=np.uint8).reshape(-1, width)
-    return present, laid
+    from ..codes import encode
+
+    keys, vectors = stack_vectors(rows, space.dimensions)
+    return np.array(keys, dtype=np.int64), encode(normalize(vectors), centre)
+
+
+def _read_page(connection: apsw.Connection, space: Space, number: int) -> Page | None:
+    sql = "SELECT present, codes FROM code_page WHERE space_id = ? AND number = ?"
+    row = select_one(connection, sql, (space.id, number))
+    return None if row is None else _decode(space, number, *row)
+
+
+def _decode(space: Space, number: int, present: bytes, codes: bytes) -> Page | None:
+    """Return a page, None if its codes are not as many as it says."""
+    import numpy as np
+
+    from ..codes import code_bytes
+
+    places = np.flatnonzero(np.unpackbits(np.frombuffer(present, dtype=np.uint8), bitorder="little"))
+    width = code_bytes(space.dimensions)
+    if len(codes) != len(places) * width:
+        return None
+    return Page(number, number * PLACES + places, np.frombuffer(codes, dtype=np.uint8).reshape(-1, width))
+
+
+def _save_page(connection: apsw.Connection, space: Space, version: int, page: Page) -> None:
+    import numpy as np
+
+    order = np.argsort(page.keys)
+    present = np.zeros(PLACES, dtype=bool)
+    present[page.keys % PLACES] = True
+    blobs = (np.packbits(present, bitorder="little").tobytes(), page.codes[order].tobytes())
+    connection.execute(SAVE_PAGE, (space.id, page.number, version, *blobs))

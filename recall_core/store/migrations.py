@@ -10,6 +10,8 @@ import apsw
 from ..errors import NotADatabaseError, SchemaTooNewError
 from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS, SECOND_SCHEMA
 
+VEC0_TABLES = "FROM sqlite_schema WHERE name GLOB 'vector_[0-9]*' AND sql LIKE 'CREATE VIRTUAL TABLE%USING vec0(%'"
+
 
 class Migration(NamedTuple):
     """One step: what it does, in a word or two, and how. Never edited once released."""
@@ -23,18 +25,19 @@ def upgrade_to_second(connection: apsw.Connection) -> None:
     the vectors. SQLite can't drop a virtual table without its module, so its line in the schema is deleted.
     """
     connection.execute(SECOND_SCHEMA)
-    spaces = connection.execute("SELECT id FROM space").fetchall()
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    for (space,) in spaces:
-        index = f"vector_{space}"
-        connection.pragma("writable_schema", True)
-        connection.execute("DELETE FROM sqlite_schema WHERE type = 'table' AND name = ?", (index,))
-        connection.pragma("writable_schema", "RESET")
-        for table in sorted(tables):
-            if table.startswith(f"{index}_"):
-                connection.execute(f'DROP TABLE "{table}"')
+    tables = [
+        str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    ]
+    indexes = [name for (name,) in connection.execute(f"SELECT name {VEC0_TABLES}").fetchall()]
+    connection.pragma("writable_schema", True)
+    connection.execute(f"DELETE {VEC0_TABLES}")
+    connection.pragma("writable_schema", "RESET")
+    for table in tables:
+        if any(table.startswith(f"{index}_") for index in indexes):
+            connection.execute(f'DROP TABLE "{table}"')
     connection.execute(
-        "INSERT INTO vector_change SELECT space_id, chunk_key FROM embedding WHERE true ON CONFLICT DO NOTHING"
+        "DELETE FROM vector_change; INSERT INTO vector_change(space_id, chunk_key) "
+        "SELECT space_id, chunk_key FROM embedding WHERE space_id IN (SELECT id FROM space)"
     )
 
 

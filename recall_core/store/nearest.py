@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from ..codes import code_bytes, find_nearest, make_planes
 from ..embedding import normalize
 from ..filters import Selection, restricts_records
-from .code_pages import PLACES, Page, create_pages, read_centre, read_pages, take_up_changes
+from .code_pages import (
+    PLACES,
+    Page,
+    count_changes,
+    create_pages,
+    has_pages,
+    read_centre,
+    read_pages,
+    read_version,
+    take_up_changes,
+)
 from .compile import Clause, compile_selection
 from .connection import select
 from .database import Database
@@ -38,6 +48,7 @@ JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? WHE
 """
 AMONG = "chunk.key IN (SELECT value FROM json_each(?))"
 UNSEEN = "chunk.key IN (SELECT chunk_key FROM vector_change WHERE space_id = embedding.space_id)"
+SEEN = "NOT EXISTS (SELECT 1 FROM vector_change WHERE space_id = ? AND chunk_key = chunk.key)"
 
 
 class ExactIndex:
@@ -62,12 +73,11 @@ class ExactIndex:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A space's codes in memory: planes, shape (words, places), the chunk key of each place, and which have a code."""
+    """A space's codes in memory: planes, shape (words, n), and the chunk key of each code, shape (n,)."""
 
     version: int
     planes: NDArray[np.uint64]
     keys: NDArray[np.int64]
-    present: NDArray[np.bool_]
 
 
 class CodeIndex:
@@ -93,10 +103,12 @@ class CodeIndex:
             if read_centre(connection, space) is None:
                 return self._exact.nearest(space, direction, selection, limit)
             held = self._follow(connection, space)
-            unseen, _ = load_selected(connection, space, clause, UNSEEN)
-            found = search_codes(connection, held, direction, selection, clause, limit)
-        keys = sorted({*found, *unseen})
-        return Nearest(keys, len(keys) if len(found) < limit else max(len(keys), int(np.count_nonzero(held.present))))
+            found = search_codes(connection, space, held, direction, selection, limit)
+            unseen, vectors = load_selected(connection, space, clause, UNSEEN)
+        near = sort_by_product(unseen, vectors, direction)[:limit]
+        keys = sorted({*found, *near})
+        complete = len(found) < limit and len(unseen) <= limit
+        return Nearest(keys, len(keys) if complete else len(held.keys) + len(unseen))
 
     def refresh(self, space: Space) -> bool:
         """Take up some of the vectors that were stored or deleted since, and tell whether others are left.
@@ -104,64 +116,63 @@ class CodeIndex:
         Makes the codes once the space is large.
         """
         with self._database.read() as connection:
-            changes = count_changes(connection, space, max(self._index_from, REFRESH_FROM))
-            has_codes = read_centre(connection, space) is not None
-        if changes < (min(REFRESH_FROM, self._index_from) if has_codes else self._index_from):
-            return False
+            enough = min(REFRESH_FROM, self._index_from) if has_pages(connection, space) else self._index_from
+            if count_changes(connection, space, enough) < enough:
+                return False
         with self._database.write() as connection:
-            if read_centre(connection, space) is None:
-                create_pages(connection, space)
+            if read_centre(connection, space) is None and not create_pages(connection, space, self._index_from):
+                return False
             return take_up_changes(connection, space, REFRESH_BATCH) == REFRESH_BATCH
 
     def _follow(self, connection: apsw.Connection, space: Space) -> Held:
         """Return the codes as they now are."""
         with self._lock:
             held = self._held.get(space.id) or make_held(space)
-            version, pages = read_pages(connection, space, held.version)
-            if version != held.version:
-                held = replace_pages(held, version, pages)
+            version = read_version(connection, space)
+            if version == held.version:
+                return held
+            if version < held.version:  # made anew, or lost with the log
+                held = make_held(space)
+            held = replace_pages(held, version, read_pages(connection, space, held.version))
+            if connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:  # what may be rolled back is not kept
                 self._held[space.id] = held
             return held
 
 
 def make_held(space: Space) -> Held:
     """Return the codes of a space that has none yet."""
-    words = code_bytes(space.dimensions) // 8
-    return Held(0, np.zeros((words, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, bool))
+    return Held(0, np.zeros((code_bytes(space.dimensions) // 8, 0), np.uint64), np.zeros(0, np.int64))
 
 
 def replace_pages(held: Held, version: int, pages: Sequence[Page]) -> Held:
     """Return codes with some pages replaced or added. The old ones stay as they are: another thread may read them."""
-    numbers = (held.keys[::PLACES] // PLACES).tolist()
-    added = [page.number for page in pages if page.number not in set(numbers)]
-    more = len(added) * PLACES
-    planes = np.concatenate([held.planes, np.zeros((len(held.planes), more), np.uint64)], axis=1)
-    present = np.concatenate([held.present, np.zeros(more, bool)])
-    places = {number: place for place, number in enumerate([*numbers, *added])}
-    for page in pages:
-        part = slice(places[page.number] * PLACES, (places[page.number] + 1) * PLACES)
-        present[part] = page.present
-        planes[:, part][:, page.present] = make_planes(page.codes)
-    firsts = np.array(list(places), dtype=np.int64) * PLACES
-    keys = (firsts[:, None] + np.arange(PLACES)).ravel()
-    return Held(version, planes, keys, present)
+    kept = ~np.isin(held.keys // PLACES, np.array([page.number for page in pages], dtype=np.int64))
+    keys = np.concatenate([held.keys[kept], *(page.keys for page in pages)])
+    planes = np.empty((len(held.planes), len(keys)), np.uint64)
+    old = int(np.count_nonzero(kept))
+    np.compress(kept, held.planes, axis=1, out=planes[:, :old])
+    if pages:
+        planes[:, old:] = make_planes(np.concatenate([page.codes for page in pages]))
+    return Held(version, planes, keys)
 
 
 def search_codes(
-    connection: apsw.Connection, held: Held, direction: Vectors, selection: Selection, clause: Clause, limit: int
+    connection: apsw.Connection, space: Space, held: Held, direction: Vectors, selection: Selection, limit: int
 ) -> list[int]:
-    """Return the keys of about `limit` selected chunks whose codes are nearest to a direction.
+    """Return the keys of about `limit` selected chunks whose codes are up to date and nearest to a direction.
 
     A selection is applied before the nearest are taken: to the nearest of all, as long as enough of them pass, and else
     to all chunks first.
     """
+    clause = compile_selection(selection)
+    every = np.ones(len(held.keys), bool)
     restricted = selection.scope != "" or restricts_records(selection)
-    for probe in PROBES if restricted else (limit,):
-        near = find_nearest(held.planes, held.present, direction, max(probe, limit))
-        passing = np.isin(held.keys[near], select_keys(connection, clause, held.keys[near].tolist()))
-        if np.count_nonzero(passing) >= limit or len(near) < probe:
+    for probe in PROBES if restricted else (limit, *PROBES):
+        near = find_nearest(held.planes, every, direction, max(probe, limit))
+        passing = np.isin(held.keys[near], select_keys(connection, space, clause, held.keys[near].tolist()))
+        if np.count_nonzero(passing) >= limit or len(near) == len(every):
             return list_keys(held, near[passing], direction, limit)
-    allowed = held.present & np.isin(held.keys, select_keys(connection, clause, None))
+    allowed = np.isin(held.keys, select_keys(connection, space, clause, None))
     return list_keys(held, find_nearest(held.planes, allowed, direction, limit), direction, limit)
 
 
@@ -172,13 +183,14 @@ def list_keys(held: Held, rows: NDArray[np.int64], direction: Vectors, limit: in
     return keys
 
 
-def select_keys(connection: apsw.Connection, clause: Clause, among: Sequence[int] | None) -> list[int]:
-    """Return the keys of the selected chunks, or of those among some."""
-    sql = f"SELECT chunk.key FROM chunk JOIN record ON record.key = chunk.record_key WHERE {clause.sql}"
-    if among is None:
-        return [key for (key,) in select(connection, sql, clause.bindings)]
-    rows = select(connection, f"{sql} AND {AMONG}", (*clause.bindings, json.dumps(list(among))))
-    return [key for (key,) in rows]
+def select_keys(
+    connection: apsw.Connection, space: Space, clause: Clause, among: Sequence[int] | None
+) -> NDArray[np.int64]:
+    """Return the keys of the selected chunks whose codes are up to date, or of those among some."""
+    where = f"{clause.sql} AND {SEEN}" + (f" AND {AMONG}" if among is not None else "")
+    sql = f"SELECT chunk.key FROM chunk JOIN record ON record.key = chunk.record_key WHERE {where}"
+    bindings = [*clause.bindings, space.id, *([json.dumps(among)] if among is not None else [])]
+    return np.array([key for (key,) in select(connection, sql, bindings)], dtype=np.int64)
 
 
 def load_selected(
@@ -188,12 +200,6 @@ def load_selected(
     where = f"{SELECTED.format(selection=clause.sql)} AND {condition}"
     sql = f"SELECT chunk.key, embedding.vector {where} ORDER BY chunk.key"
     return stack_vectors(select(connection, sql, (space.id, *clause.bindings)), space.dimensions)
-
-
-def count_changes(connection: apsw.Connection, space: Space, most: int) -> int:
-    """Return how many vectors changed since the codes were last refreshed, up to `most`."""
-    sql = "SELECT count(*) FROM (SELECT 1 FROM vector_change WHERE space_id = ? LIMIT ?)"
-    return int(select(connection, sql, (space.id, most))[0][0])
 
 
 def sort_by_product(keys: Sequence[int], vectors: Vectors, direction: Vectors) -> list[int]:

@@ -210,18 +210,19 @@ CHANGES_KEPT = 8192
 SECOND_SCHEMA = f"""
 CREATE TABLE change(seq INTEGER PRIMARY KEY AUTOINCREMENT, record_key INTEGER NOT NULL);
 
--- The index of a large space: what its codes are centred by, and the codes by chunk key.
+-- The index of a large space: what its codes are centred by, and the codes by chunk key. One that is made anew begins
+-- with a higher version, so that nobody takes it for the old one.
 CREATE TABLE code_index(
   space_id INTEGER PRIMARY KEY REFERENCES space(id) ON DELETE CASCADE,
-  version INTEGER NOT NULL,
-  centre BLOB NOT NULL
+  version INTEGER NOT NULL DEFAULT ({NOW}) CHECK(typeof(version) = 'integer'),
+  centre BLOB NOT NULL CHECK(typeof(centre) = 'blob')
 );
 CREATE TABLE code_page(
   space_id INTEGER NOT NULL REFERENCES space(id) ON DELETE CASCADE,
-  number INTEGER NOT NULL,
+  number INTEGER NOT NULL CHECK(typeof(number) = 'integer' AND number BETWEEN -{1 << 53} AND {(1 << 53) - 1}),
   version INTEGER NOT NULL,
-  present BLOB NOT NULL,
-  codes BLOB NOT NULL,
+  present BLOB NOT NULL CHECK(typeof(present) = 'blob' AND length(present) = 128),
+  codes BLOB NOT NULL CHECK(typeof(codes) = 'blob'),
   PRIMARY KEY(space_id, number)
 );
 CREATE INDEX code_version ON code_page(space_id, version);
@@ -229,9 +230,10 @@ CREATE INDEX code_version ON code_page(space_id, version);
 CREATE TRIGGER change_after_insert AFTER INSERT ON change WHEN new.seq % 1024 = 0 BEGIN
   DELETE FROM change WHERE seq <= new.seq - {CHANGES_KEPT};
 END;
-CREATE TRIGGER record_changed AFTER UPDATE OF key, id, scope, session, turn, text, created_at, expires_at ON record
-WHEN (new.key, new.id, new.scope, new.session, new.turn, new.text, new.created_at, new.expires_at)
-  IS NOT (old.key, old.id, old.scope, old.session, old.turn, old.text, old.created_at, old.expires_at) BEGIN
+CREATE TRIGGER record_changed
+AFTER UPDATE OF key, id, scope, session, role, turn, text, created_at, expires_at ON record
+WHEN (new.key, new.id, new.scope, new.session, new.role, new.turn, new.text, new.created_at, new.expires_at)
+  IS NOT (old.key, old.id, old.scope, old.session, old.role, old.turn, old.text, old.created_at, old.expires_at) BEGIN
   INSERT INTO change(record_key) SELECT old.key UNION SELECT new.key;
 END;
 CREATE TRIGGER chunk_inserted AFTER INSERT ON chunk BEGIN
@@ -248,8 +250,28 @@ CREATE TRIGGER embedding_inserted AFTER INSERT ON embedding BEGIN
 END;
 CREATE TRIGGER embedding_changed AFTER UPDATE ON embedding BEGIN
   INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key IN (old.chunk_key, new.chunk_key);
+  INSERT INTO vector_change(space_id, chunk_key) VALUES (old.space_id, old.chunk_key) ON CONFLICT DO NOTHING;
 END;
 CREATE TRIGGER embedding_deleted AFTER DELETE ON embedding BEGIN
   INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key = old.chunk_key;
+END;
+
+-- What has no code any more is to be taken up again.
+CREATE TRIGGER code_page_deleted AFTER DELETE ON code_page BEGIN
+  INSERT INTO vector_change(space_id, chunk_key) SELECT space_id, chunk_key FROM embedding
+    WHERE space_id = old.space_id AND chunk_key BETWEEN 1024 * old.number AND 1024 * old.number + 1023
+    ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER code_index_deleted AFTER DELETE ON code_index BEGIN
+  DELETE FROM code_page WHERE space_id = old.space_id;
+  INSERT INTO vector_change(space_id, chunk_key) SELECT space_id, chunk_key FROM embedding
+    WHERE space_id = old.space_id ON CONFLICT DO NOTHING;
+END;
+-- As the foreign keys do, which other programs have switched off.
+CREATE TRIGGER space_deleted AFTER DELETE ON space BEGIN
+  DELETE FROM embedding WHERE space_id = old.id;
+  DELETE FROM code_index WHERE space_id = old.id;
+  DELETE FROM vector_change WHERE space_id = old.id;
+  INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE old.name = '{OWN_SPACE}' ON CONFLICT DO NOTHING;
 END;
 """

@@ -1,6 +1,7 @@
 """Everything that is done to text before it is stored, indexed or searched. Pure: no file, no clock, no database."""
 
 from .clean import clean_json, clean_text
+from .dates import Period, find_periods
 from .query import MAX_CHARACTERS, Query, analyse_query, match_expression, term_spans
 from .segment import TOKENIZER, Terms, analyse, segmenter_version
 from .sentences import detect_language, split_sentences
@@ -8,6 +9,7 @@ from .sentences import detect_language, split_sentences
 __all__ = [
     "MAX_CHARACTERS",
     "TOKENIZER",
+    "Period",
     "Query",
     "Terms",
     "analyse",
@@ -15,6 +17,7 @@ __all__ = [
     "clean_json",
     "clean_text",
     "detect_language",
+    "find_periods",
     "match_expression",
     "segmenter_version",
     "split_sentences",

@@ -1,0 +1,135 @@
+"""Finds the days, months and years that a question names: "in May 2023", "last week", 2023年5月8日, 上周."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MOST_PERIODS = 8
+
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+# A month alone is one only where nothing else can be meant: "you may march".
+_BEFORE = r"(?:in|on|of|since|until|till|by|from|before|after|during|around|early|late|mid|last|this|next)"
+_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})\b",
+        rf"\b{_DAY} (?:of )?{_MONTH}\.?,? ?{_YEAR}?\b",
+        rf"\b{_MONTH}\.? {_DAY}(?:,? {_YEAR})?\b",
+        rf"\b{_MONTH}\.?,? (?:of )?{_YEAR}\b",
+        rf"\b{_BEFORE} {_MONTH}\b",
+        r"(?:(?P<year>\d{4}) ?年 ?)?(?P<month>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]",
+        r"(?:(?P<year>\d{4}) ?年 ?)?(?P<month>\d{1,2}) ?月(?:份)?(?! ?\d)",
+        rf"\b(?:in|of|since|during) {_YEAR}\b",
+        rf"{_YEAR} ?年(?! ?\d)",
+    )
+)
+_AGO = re.compile(r"\b(\d{1,3}|a|an|one|two|three|four|five|six) (day|week|month|year)s? ago\b", re.IGNORECASE)
+_AGO_ZH = re.compile(r"([一二两三四五六七八九十]|\d{1,3}) ?个?(天|日|周|星期|礼拜|月|年)(?:以)?前")
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6} | {
+    character: number for number, character in enumerate("一二三四五六七八九十", start=1)
+}
+_COUNTS["两"] = 2
+_UNITS = {
+    "day": 1,
+    "天": 1,
+    "日": 1,
+    "week": 7,
+    "周": 7,
+    "星期": 7,
+    "礼拜": 7,
+    "month": 30,
+    "月": 30,
+    "year": 365,
+    "年": 365,
+}
+# What is meant, as days before today from which and up to which it reaches.
+_RELATIVE = (
+    (re.compile(r"\b(?:today|this morning|tonight)\b|今天|今日|今早|今晚", re.IGNORECASE), 0, 0),
+    (re.compile(r"\b(?:yesterday|last night)\b|昨天|昨日|昨晚", re.IGNORECASE), 1, 1),
+    (re.compile(r"前天", re.IGNORECASE), 2, 2),
+)
+
+
+class Period(NamedTuple):
+    """Some days: the first one and the last one."""
+
+    first: date
+    last: date
+
+
+def find_periods(text: str, today: date, since: date) -> list[Period]:
+    """Return the periods that a text names, at most 8. A day or a month without a year may be that of any year from
+    `since` to `today`; "last week" is the one before today's.
+    """
+    found: list[Period] = []
+    taken: list[tuple[int, int]] = []
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(text):
+            if any(match.start() < stop and start < match.end() for start, stop in taken):
+                continue
+            if periods := _read(match, today, since):
+                taken.append(match.span())
+                found += periods
+    return [*found, *_find_relative(text, today)][:MOST_PERIODS]
+
+
+def _read(match: re.Match[str], today: date, since: date) -> list[Period]:
+    groups = {"year": None, "month": None, "day": None} | match.groupdict()
+    years = range(max(since.year, today.year - MOST_PERIODS + 1), today.year + 1)
+    if groups["year"] is not None:
+        years = range(int(groups["year"]), int(groups["year"]) + 1)
+    periods = [_make_period(year, groups["month"], groups["day"]) for year in years]
+    return [period for period in periods if period is not None and period.first <= today][::-1]
+
+
+def _make_period(year: int, month: str | None, day: str | None) -> Period | None:
+    try:
+        if month is None:
+            return Period(date(year, 1, 1), date(year, 12, 31))
+        number = int(month) if month.isdigit() else 1 + MONTHS.index(month[:3].lower())
+        first = date(year, number, int(day or 1))
+        following = date(year + number // 12, number % 12 + 1, 1)
+        return Period(first, first if day else following - timedelta(days=1))
+    except ValueError:  # there is no such day
+        return None
+
+
+def _find_relative(text: str, today: date) -> Iterator[Period]:
+    for pattern, first, last in _RELATIVE:
+        if pattern.search(text):
+            yield Period(today - timedelta(days=first), today - timedelta(days=last))
+    monday = today - timedelta(days=today.weekday())
+    for pattern, period in (
+        (r"\bthis week\b|这周|本周|这个?星期|这个?礼拜", Period(monday, today)),
+        (r"\blast week\b|上周|上个?星期|上个?礼拜", Period(monday - timedelta(days=7), monday - timedelta(days=1))),
+        (r"\bthis month\b|这个月|本月", Period(today.replace(day=1), today)),
+        (r"\blast month\b|上个?月", _month_before(today)),
+        (r"\bthis year\b|今年", Period(today.replace(month=1, day=1), today)),
+        (r"\blast year\b|去年", Period(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))),
+    ):
+        if re.search(pattern, text, re.IGNORECASE):
+            yield period
+    for ago in (_AGO, _AGO_ZH):
+        for count, unit in ago.findall(text):
+            yield _ago(int(count) if count.isdigit() else _COUNTS[count.lower()], _UNITS[unit.lower()], today)
+
+
+def _month_before(today: date) -> Period:
+    last = today.replace(day=1) - timedelta(days=1)
+    return Period(last.replace(day=1), last)
+
+
+def _ago(count: int, unit: int, today: date) -> Period:
+    """Return the period around so many units ago: half a unit to either side."""
+    then = today - timedelta(days=min(count * unit, (today - date.min).days))
+    around = timedelta(days=unit // 2)
+    return Period(max(then, date.min + around) - around, min(then + around, today))
