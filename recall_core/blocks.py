@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -94,25 +94,38 @@ def build_block(rows: Sequence[ChunkRow], terms: frozenset[str] | None = None) -
 
 def build_postings(texts: Sequence[Sequence[str]], terms: frozenset[str] | None = None) -> Postings:
     """Return the postings of chunks, each given by its four columns of space-separated terms."""
+    columns = list(zip(*texts, strict=True))
     vocabulary: dict[str, int] = defaultdict(count().__next__)
     if terms is not None:
         vocabulary = {term: number for number, term in enumerate(sorted(terms))}
-    keys = []
-    for column, of_column in enumerate(zip(*texts, strict=True)):
-        tokens = " ".join(of_column).split(" ")
-        owners = np.repeat(np.arange(len(of_column)), [text.count(" ") + 1 for text in of_column])
-        numbers = np.fromiter(_number(tokens, vocabulary, known_only=terms is not None), np.int64, len(tokens))
-        if terms is not None:
-            owners, numbers = owners[numbers >= 0], numbers[numbers >= 0]
+    keys = [np.zeros(0, dtype=np.int64)]
+    for column, of_column in enumerate(columns):
+        found = _find_terms(of_column, vocabulary) if terms is not None else _number_tokens(of_column, vocabulary)
+        numbers, owners = found
         keys.append((numbers << (_ROW_BITS + _COLUMN_BITS)) | (owners << _COLUMN_BITS) | column)
-    ordered = np.sort(np.concatenate(keys)) if keys else np.zeros(0, dtype=np.int64)
-    return _group(ordered, dict(vocabulary))
+    return _group(np.sort(np.concatenate(keys)), dict(vocabulary))
 
 
-def _number(tokens: Sequence[str], vocabulary: Mapping[str, int], *, known_only: bool) -> Iterator[int]:
-    if known_only:
-        return (vocabulary.get(token, -1) for token in tokens)
-    return map(vocabulary.__getitem__, tokens)
+def _number_tokens(texts: Sequence[str], vocabulary: Mapping[str, int]) -> tuple[Keys, Keys]:
+    """Return the number of each term in the texts, and the row of the text that it stands in."""
+    tokens = " ".join(texts).split(" ")
+    owners = np.repeat(np.arange(len(texts)), [text.count(" ") + 1 for text in texts])
+    return np.fromiter(map(vocabulary.__getitem__, tokens), np.int64, len(tokens)), owners
+
+
+def _find_terms(texts: Sequence[str], vocabulary: Mapping[str, int]) -> tuple[Keys, Keys]:
+    """The same for the terms of the vocabulary alone, which are searched for: they are few, the others many."""
+    joined = f" {'  '.join(texts)} "
+    starts = np.cumsum([0, *(len(text) + 2 for text in texts[:-1])])
+    numbers: list[int] = []
+    places: list[int] = []
+    for term, number in vocabulary.items():
+        needle, place = f" {term} ", -1
+        while (place := joined.find(needle, place + 1)) >= 0:
+            numbers.append(number)
+            places.append(place)
+    owners = np.searchsorted(starts, np.array(places, dtype=np.int64), side="right") - 1
+    return np.array(numbers, dtype=np.int64), owners.astype(np.int64)
 
 
 def _group(keys: NDArray[np.int64], vocabulary: Mapping[str, int]) -> Postings:

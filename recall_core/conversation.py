@@ -18,9 +18,9 @@ from .frame import Frame, KeywordScores
 from .fusion import Flags, Scores
 from .surroundings import Places, Surroundings
 
-BEFORE, AFTER, FURTHER = 0.5, 0.3, 0.3  # share of a neighbouring turn's word, one before, one after, two away
+NEXT, FURTHER = 0.5, 0.25  # share of the words of the turns beside a record, and of those two away
 ANSWERED = 1.0  # share of its words, if the turn before asks: an answer leaves out what the question has said
-MEANING_BEFORE, MEANING_AFTER, MEANING_FURTHER, MEANING_ANSWERED = 0.1, 0.35, 0.15, 0.5  # the same for meanings
+MEANING_SHARE = 0.5  # meanings count half of that
 SESSION_SHARE = 0.4  # of the best evidence in the session …
 SESSION_SIZE = 40  # … in sessions up to so many records; longer ones say less about each of them
 SESSION_TEXT = 0.3  # of how well the whole session covers the words, as one text
@@ -40,44 +40,53 @@ class Own:
     tokens: NDArray[np.int32]
 
 
+def find_answers(frame: Frame, visible: Flags, around: Surroundings) -> Flags:
+    """Return which records stand behind a question."""
+    return np.asarray(_shift(frame.asks & visible, around, -1) > 0)
+
+
 def spread_context(
-    frame: Frame, keyword: KeywordScores, own: Own, visible: Flags, around: Surroundings, keyword_weight: float
+    frame: Frame, keyword: KeywordScores, own: Own, window: Scores, visible: Flags, around: Surroundings, weight: float
 ) -> Scores:
     """Return what the neighbouring turns and the session add to each record's evidence.
 
-    Only `visible` records give or get any.
+    `window` is what `cover_window` gave, `weight` the keywords' share. Only `visible` records give or get any.
     """
     inside = visible & (around.sessions >= 0)
     if not inside.any():
         return np.zeros(len(visible))
-    answers = _shift(frame.asks & visible, around, -1) > 0
-    window = cover_window(frame, keyword, visible, around, answers) - own.coverage
+    answered = np.where(find_answers(frame, visible, around), ANSWERED, NEXT)
     meanings = np.where(visible, own.meaning, 0.0)
-    before = np.where(answers, MEANING_ANSWERED, MEANING_BEFORE) * _shift(meanings, around, -1)
-    further = MEANING_FURTHER * (_shift(meanings, around, -2) + _shift(meanings, around, 2))
-    meaning = before + MEANING_AFTER * _shift(meanings, around, 1) + further
+    meaning = answered * _shift(meanings, around, -1) + NEXT * _shift(meanings, around, 1)
+    meaning += FURTHER * (_shift(meanings, around, -2) + _shift(meanings, around, 2))
     best = np.zeros(int(around.sessions.max()) + 1)
     np.maximum.at(best, around.sessions[inside], own.evidence[inside])
     share = SESSION_SHARE * np.minimum(1.0, SESSION_SIZE / np.maximum(around.sizes, 1)) * (around.sizes > 1)
     texts = cover_sessions(frame, keyword, inside)
-    context = keyword_weight * window + (1.0 - keyword_weight) * meaning
-    context += share * best[around.sessions] + SESSION_TEXT * keyword_weight * texts[around.sessions]
-    gate = np.minimum(1.0, CONTEXT_TOKENS / np.maximum(own.tokens, 1))
-    return np.asarray(np.where(inside, gate * context, 0.0), dtype=np.float64)
+    context = weight * (window - own.coverage) + (1.0 - weight) * MEANING_SHARE * meaning
+    context += share * best[around.sessions] + SESSION_TEXT * weight * texts[around.sessions]
+    return np.asarray(np.where(inside, gate_context(own.tokens) * context, 0.0), dtype=np.float64)
 
 
-def cover_window(frame: Frame, keyword: KeywordScores, visible: Flags, around: Surroundings, answers: Flags) -> Scores:
+def gate_context(tokens: NDArray[np.int32]) -> Scores:
+    """Return the share of its context that a text of so many tokens takes."""
+    return np.asarray(np.minimum(1.0, CONTEXT_TOKENS / np.maximum(tokens, 1)), dtype=np.float64)
+
+
+def cover_window(frame: Frame, keyword: KeywordScores, visible: Flags, around: Surroundings) -> Scores:
     """Return the coverage of the query by each record together with its neighbours: term by term the best of its own
-    share and a part of theirs.
+    share and a part of theirs. Zeros if nothing is in a conversation.
     """
-    before = np.where(answers, ANSWERED, BEFORE)
     total = np.zeros(len(visible))
+    if not len(frame.order):
+        return total
+    before = np.where(find_answers(frame, visible, around), ANSWERED, NEXT)
     for term in keyword.terms:
         shares = np.zeros(len(visible))
         np.maximum.at(shares, frame.records[term.rows], term.shares)
         shares[~visible] = 0.0
         further = np.maximum(_shift(shares, around, -2), _shift(shares, around, 2))
-        beside = np.maximum(before * _shift(shares, around, -1), AFTER * _shift(shares, around, 1))
+        beside = np.maximum(before * _shift(shares, around, -1), NEXT * _shift(shares, around, 1))
         total += term.idf * np.maximum(shares, np.maximum(beside, FURTHER * further))
     return total / max(keyword.highest, 1e-9)
 

@@ -11,15 +11,12 @@ import numpy as np
 from .blocks import Flags, Floats, Rows
 from .frame import Frame, KeywordScores
 from .fusion import Scores, blend_questions, fuse_reciprocal, fuse_weighted
-from .meaning import FrameVectors, score_meaning
+from .meaning import FrameVectors
 from .models import Fusion, Mode
-from .whitening import Statistics, compare, direct, measure_lengths
+from .whitening import Statistics, compare, direct
 
 if TYPE_CHECKING:
     from .models import Vectors
-
-
-FOLLOWED_SHARE = 1.0  # of the best score, to a memory that says the same; by likeness to others
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +36,11 @@ class Meaning:
         """Return the raw cosines of rows with the query."""
         return np.asarray(np.einsum("ij,j->i", self.vectors.pick(rows), self.queries[0]), dtype=np.float32)
 
-    def compare_with(self, row: int) -> Vectors:
-        """Return the whitened cosine of every row with one of them; 0 where there is no vector."""
-        vector = self.vectors.pick(np.array([row], dtype=np.int32))
-        return np.asarray(score_meaning(self.statistics, vector, self.vectors, self.lengths)[0] * self.compared)
-
-    def compare_passages(self, rows: Rows) -> Vectors:
-        """Return the whitened cosines of rows with each other, shape (rows, rows); 0 where there is no vector."""
-        vectors = self.vectors.pick(rows)
-        lengths = measure_lengths(self.statistics, vectors)
-        known = self.vectors.present[rows]
-        return compare(direct(self.statistics, vectors), vectors, lengths) * np.outer(known, known)
+    def compare_passages(self, some: Rows, others: Rows) -> Vectors:
+        """Return the whitened cosines of rows with others, shape (some, others); 0 where there is no vector."""
+        directions = direct(self.statistics, self.vectors.pick(some))
+        cosines = compare(directions, self.vectors.pick(others), self.lengths[others])
+        return cosines * np.outer(self.vectors.present[some], self.vectors.present[others])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +74,26 @@ class Evidence:
         legs = {"hybrid": matched | self.compared, "keyword": matched, "semantic": self.compared}
         return np.asarray(legs[self.mode])
 
-    def fuse_default(self, alpha: float, *, follows: bool = False) -> Scores:
-        """Keyword coverage and whitened cosine, weighted; questions inside the query count half. If it `follows`, what
-        resembles the best row for each text gains by that.
+    def fuse_default(self, weight: float) -> Scores:
+        """Keyword coverage and whitened cosine, weighted by the keywords' `weight`; questions inside the query count
+        half.
         """
-        weight = self.keyword_weight(alpha)
+        weight = self.weigh(weight)
         texts = []
         for place, leg in enumerate(self.keyword):
-            scores = fuse_weighted(leg.coverage.astype(np.float64), self.cosines(place), weight)
-            texts.append(scores + self._follow(scores) if follows else scores)
+            texts.append(fuse_weighted(leg.coverage.astype(np.float64), self.cosines(place), weight))
         return blend_questions(texts[0], texts[1:])
 
-    def keyword_weight(self, alpha: float) -> float:
-        """Return the share of the keyword leg."""
-        return {"hybrid": 1.0 - alpha, "keyword": 1.0, "semantic": 0.0}[self.mode]
+    def weigh(self, weight: float) -> float:
+        """Return the share that the keywords have in this mode, if they have `weight` beside the vectors."""
+        return {"hybrid": weight, "keyword": 1.0, "semantic": 0.0}[self.mode]
+
+    def best_coverage(self) -> float:
+        """Return the best keyword coverage of a visible row."""
+        return float(np.max(self.keyword[0].coverage, where=self.visible, initial=0.0))
 
     def fuse(self, fusion: Fusion, alpha: float, rrf_k: float, depth: int) -> tuple[Scores, Flags]:
-        """Return the scores of a fusion and the rows that it has found."""
-        if fusion == "default":
-            return self.fuse_default(alpha), self.found
+        """Return the scores of another fusion than the default, and the rows that it has found."""
         if fusion == "plain":
             return self._fuse_plain(alpha)
         legs = [(self.keyword[0].bm25.astype(np.float64), self.matched)]
@@ -131,13 +123,3 @@ class Evidence:
             return np.zeros(len(self.frame))
         cosines = self.meaning.cosines[min(place, len(self.meaning.cosines) - 1)]
         return np.where(self.meaning.compared, cosines, 0.0).astype(np.float64)
-
-    def _follow(self, scores: Scores) -> Scores:
-        """Return what rows gain by their likeness to the best one: a second hop, from the question to a memory and from
-        there to others.
-        """
-        if self.meaning is None or not self.compared.any():
-            return np.zeros(len(scores))
-        best = int(np.argmax(np.where(self.compared, scores, -np.inf)))
-        alike = self.meaning.compare_with(best)
-        return np.asarray(FOLLOWED_SHARE * max(float(scores[best]), 0.0) * np.maximum(alike, 0.0), dtype=np.float64)

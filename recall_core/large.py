@@ -70,7 +70,7 @@ class LargeScopes:
             if statistics is not None and space is not None and units is not None:
                 raw = request.fusion == "plain"
                 direction = units[0] if raw else direct(statistics, units[:1]).vectors[0]
-                near = self._store.index.nearest(space, direction, selection, 2 * most)
+                near = self._store.index.nearest(space, direction, selection, most)
                 keys |= set(near.keys)
                 full = full or near.compared > len(near.keys)
             rows = self._store.blocks.of_chunks(keys)
@@ -150,8 +150,10 @@ class LargeScopes:
     def _find_surroundings(
         self, frame: Frame, beside: Mapping[int, Sequence[int | None]], selection: Selection
     ) -> Surroundings:
+        links = np.full((len(OFFSETS), len(frame.record_keys)), -1, dtype=np.int32)
+        if not len(frame.order):
+            return Surroundings(links, frame.sessions, np.zeros(len(frame.record_keys), dtype=np.int32))
         places = {key: place for place, key in enumerate(frame.record_keys.tolist())}
-        links = np.full((len(OFFSETS), len(places)), -1, dtype=np.int32)
         for key, others in beside.items():
             for row, other in enumerate(others):
                 if other in places and key in places:

@@ -92,7 +92,11 @@ class Legs:
             raise EmbeddingError(f"the embedder failed on the query: {type(error).__name__}: {error}") from error
 
     def look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen:
-        """Return what both legs say of the chunks that a request may see."""
+        """Return what both legs say of the chunks that a request may see, all of them as of one moment."""
+        with self._store.database.read():
+            return self._look(request, queries, asked)
+
+    def _look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen:
         space = request.space if asked.vectors is not None else None
         units = None if asked.vectors is None else normalize(asked.vectors)
         prior = _Prior(self._embedder, space, queries[0].language)

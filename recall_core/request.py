@@ -22,7 +22,7 @@ class Request:
     mode: Mode
     limit: int
     fusion: Fusion
-    alpha: float
+    alpha: float | None  # None: as much as the evidence says
     recency: float
     candidates: int
     diversity: float

@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .blocks import Rows
-from .conversation import Own, find_speakers, spread_context, weigh_turns
+from .conversation import Own, cover_window, find_speakers, gate_context, spread_context, weigh_turns
 from .dates import find_times, weigh_dates
 from .errors import RecallError, RerankError
 from .evidence import Evidence
@@ -31,6 +32,10 @@ from .text import Query, analyse_query
 from .times import MICROS_PER_DAY
 
 NOT_RERANKED = "not reranked"
+LEAST_WEIGHT, WELL_COVERED = 0.6, 0.3  # of the keywords' weight; the coverage from which on they have all of it
+FOLLOWED, FOLLOWING = 5, 2_000  # so many of the best are followed, and so many may follow them
+FOLLOWED_SHARE = 0.8  # of the score of what is followed, to a record that says the same
+ATTENTION = 0.05  # what lies so far behind the best is followed less by a factor of e
 MMR_POOL = 5  # diversify looks at so many times the limit
 
 
@@ -102,37 +107,47 @@ class Searcher:
         frame = evidence.frame
         if request.fusion != "default":
             depth = max(request.candidates, request.limit)
-            scores, found = evidence.fuse(request.fusion, request.alpha, self._settings.rrf_k, depth)
+            alpha = 0.5 if request.alpha is None else request.alpha
+            scores, found = evidence.fuse(request.fusion, alpha, self._settings.rrf_k, depth)
             rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
             return Ranked(rows, best, best, np.zeros(len(rows)), np.isfinite(best))
-        own, found = evidence.fuse_default(request.alpha), evidence.found
-        # In a conversation the turns around a memory say what belongs to it; elsewhere likeness does.
-        followed = evidence.fuse_default(request.alpha, follows=True)
-        scores = np.where(frame.sessions[frame.records] >= 0, own, followed)
-        rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
-        known, visible = np.isfinite(best), evidence.visible[rows]
-        said = Own(
+        visible, found = evidence.visible[frame.starts], evidence.found
+        window = cover_window(frame, evidence.keyword[0], visible, around)
+        weight = self._weigh_keywords(request, evidence, window)
+        rows, best = _collapse(evidence, np.where(found, evidence.fuse_default(weight), -np.inf))
+        known = np.isfinite(best)
+        own = Own(
             coverage=evidence.keyword[0].coverage[rows].astype(np.float64),
             meaning=evidence.cosines(0)[rows],
-            evidence=np.where(known, own[rows], 0.0),
+            evidence=np.where(known, best, 0.0),
             tokens=frame.tokens[rows],
         )
-        weight = evidence.keyword_weight(request.alpha)
-        context = spread_context(frame, evidence.keyword[0], said, visible, around, weight)
+        keyword, share = evidence.keyword[0], evidence.weigh(weight)
+        context = spread_context(frame, keyword, own, window, visible, around, share)
         # A turn beside a match is in the list although it holds no word of the query.
         beside = visible & np.any((around.beside >= 0) & np.append(known, False)[around.beside], axis=0)
-        total = np.where(known, best, 0.0) + context
-        total += weigh_turns(frame, said.tokens, find_speakers(frame.roles, self._find_speaker(query, frame)))
-        total += weigh_dates(frame.created, find_times(query.text, evidence.now, frame.created))
-        return Ranked(rows, total, said.evidence, context, known | (beside & (context > 0)))
+        total = own.evidence + context
+        speakers = find_speakers(frame.roles, self._find_speaker(query, frame, visible))
+        total += weigh_turns(frame, own.tokens, speakers)
+        total += weigh_dates(frame.created, find_times(query.text, evidence.now, frame.created[visible]))
+        listed = known | (beside & (context > 0))
+        return Ranked(rows, total + _follow(total, rows, evidence, listed), own.evidence, context, listed)
 
-    def _find_speaker(self, query: Query, frame: Frame) -> str | None:
-        """Return the one speaker of a conversation whom the query names, None if it names none or several."""
+    def _weigh_keywords(self, request: Request, evidence: Evidence, window: Scores) -> float:
+        """Return the keywords' share: less if even the best record holds little of what was asked for."""
+        if request.alpha is not None:
+            return 1.0 - request.alpha
+        gated = window * gate_context(evidence.frame.tokens[evidence.frame.starts])
+        best = max(evidence.best_coverage(), float(gated.max(initial=0.0)))
+        return self._settings.keyword_weight * min(1.0, max(LEAST_WEIGHT, best / WELL_COVERED))
+
+    def _find_speaker(self, query: Query, frame: Frame, visible: Flags) -> str | None:
+        """Return the one speaker of the visible records whom the query names, None if it names none or several."""
         if not len(frame.order):
             return None
         asked, text = {*query.terms, *query.weak}, query.text.casefold()
         named = []
-        for role in set(frame.roles):
+        for role in set(compress(frame.roles, visible.tolist())):
             if role is None or role.casefold() not in text or not describe_speaker(role):
                 continue
             name = analyse_query(role, self._words)
@@ -156,7 +171,8 @@ class Searcher:
         degraded = "; ".join(filter(None, [degraded, failed])) or None
         if request.diversity > 0 and evidence.meaning is not None:
             items = items.take(np.arange(min(len(items.places), request.limit * MMR_POOL)))
-            similarity = evidence.meaning.compare_passages(ranked.rows[items.places])
+            placed = ranked.rows[items.places]
+            similarity = evidence.meaning.compare_passages(placed, placed)
             items = items.take(
                 np.array(diversify(items.scores, similarity, request.diversity, request.limit), dtype=int)
             )
@@ -246,6 +262,22 @@ def _collapse(evidence: Evidence, scores: Scores) -> tuple[Rows, Scores]:
     return ahead[np.searchsorted(frame.records[ahead], np.arange(len(best)))].astype(np.int32), best
 
 
+def _follow(scores: Scores, rows: Rows, evidence: Evidence, listed: Flags) -> Scores:
+    """Return what records gain by their likeness to the best: a second hop, from the question to what answers it best,
+    and from there to what belongs to that.
+    """
+    gained, frame = np.zeros(len(scores)), evidence.frame
+    able = listed & evidence.compared[rows]
+    if evidence.meaning is None or not able.any():
+        return gained
+    best = sort_places(select_best(scores, able, FOLLOWED), scores, frame.created, frame.record_ids)[:FOLLOWED]
+    pool = select_best(scores, able, FOLLOWING)
+    alike = np.maximum(evidence.meaning.compare_passages(rows[best], rows[pool]), 0.0)
+    attention = np.exp((scores[best] - scores[best[0]]) / ATTENTION)
+    gained[pool] = FOLLOWED_SHARE * (attention * np.maximum(scores[best], 0.0)) @ alike / attention.sum()
+    return gained
+
+
 def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence[int]) -> Scores:
     """Return the relevance of records in their order."""
     places = np.array(order, dtype=np.int32)
@@ -253,7 +285,7 @@ def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence
     if request.fusion == "default":
         shown = ranked.own[places] + CONTEXT_SHARE * ranked.context[places]
     else:
-        shown = evidence.fuse_default(request.alpha)[rows]
+        shown = evidence.fuse_default(0.5 if request.alpha is None else 1.0 - request.alpha)[rows]
     judged = judge(evidence.mode, shown, evidence.size)
     if evidence.mode == "hybrid" and evidence.meaning is not None:
         # A paraphrase has only half of the evidence to offer.

@@ -46,14 +46,13 @@ def make_request(
     settings = engine.settings
     name = OWN_SPACE if space is None else check_name(space, "space")
     found = engine.store.vectors.find_space(name)
-    default_alpha = 0.5 if fusion == "plain" else 1.0 - settings.keyword_weight
     return Request(
         text=query,
         selection=selection,
         mode=mode,
         limit=_whole("limit", limit, 0, MAX_LIMIT),
         fusion=fusion,
-        alpha=default_alpha if alpha is None else _share("alpha", alpha),
+        alpha=None if alpha is None else _share("alpha", alpha),
         recency=settings.recency_weight if recency is None else _share("recency", recency),
         candidates=max(settings.candidates if candidates is None else _whole("candidates", candidates, 1, 4096), limit),
         diversity=0.0 if diversify is None else _share("diversify", diversify),

@@ -25,7 +25,7 @@ class Settings:
     """Tokens are the embedding model's; without a model they are estimated."""
     chunker: Chunker | None = None
     """Cuts in place of ours; chunks larger than the model's window are still cut to fit."""
-    keyword_weight: float = 0.4
+    keyword_weight: float = 0.5
     """Share of the keyword leg in the default ranking; the vector leg has the rest."""
     recency_weight: float = 0.0
     """Share of recency in the final score. 0 only puts the newer of two equal memories first; `recency=` of a search

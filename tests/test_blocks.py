@@ -48,7 +48,9 @@ def test_with_given_terms_these_alone_are_indexed(rows, terms):
 
 def test_each_column_counts_by_its_weight():
     postings = build_postings([("a a", "a", "a a a", "a")])
-    assert found(postings, "a") == pytest.approx({0: 2 * WEIGHTS.latin + WEIGHTS.grams + 3 * WEIGHTS.words + WEIGHTS.labels})
+    assert found(postings, "a") == pytest.approx(
+        {0: 2 * WEIGHTS.latin + WEIGHTS.grams + 3 * WEIGHTS.words + WEIGHTS.labels}
+    )
 
 
 def test_a_part_of_another_term_is_no_occurrence():
@@ -75,7 +77,9 @@ def test_lengths_are_those_of_a_plain_count(rows):
 
 @given(st.lists(st.integers(1, 4), max_size=8))
 def test_each_record_starts_at_its_first_chunk(sizes):
-    rows = [make_row(10 * record + place, record) for record, size in enumerate(sizes, start=1) for place in range(size)]
+    rows = [
+        make_row(10 * record + place, record) for record, size in enumerate(sizes, start=1) for place in range(size)
+    ]
     block = build_block(rows)
     assert block.starts.tolist() == [sum(sizes[:place]) for place in range(len(sizes))]
     assert block.record_keys.tolist() == list(range(1, len(sizes) + 1))

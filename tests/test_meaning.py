@@ -113,9 +113,7 @@ def test_rows_of_a_second_block_are_scored_like_those_of_the_first(seed, count, 
     cut = data.draw(st.integers(0, count))
     parts = FrameVectors((vectors.blocks[0][:cut], vectors.blocks[0][cut:]), vectors.present)
     statistics = whitening.lean_on(None, measure_frame(frame, vectors))
-    scores = [
-        score_meaning(statistics, queries, one, measure_rows(statistics, one.blocks)) for one in (vectors, parts)
-    ]
+    scores = [score_meaning(statistics, queries, one, measure_rows(statistics, one.blocks)) for one in (vectors, parts)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 

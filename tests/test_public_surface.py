@@ -130,6 +130,16 @@ def test_importing_recall_core_loads_nothing_heavy(tmp_path):
     assert in_new_interpreter(code, tmp_path) == "[]"
 
 
+def test_opening_and_writing_loads_nothing_that_only_searching_needs(tmp_path):
+    code = (
+        "import sys; from recall_core import Memory; memory = Memory.open(':memory:', embedder=None); "
+        "memory.add('docker', id='a'); memory.session('s').append('user', 'hello'); memory.update('a', text='deploy'); "
+        "memory.records(); memory.delete('a'); memory.flush(); memory.stats(); "
+        "print([name for name in ['numpy', 'onnxruntime', 'tokenizers'] if name in sys.modules])"
+    )
+    assert in_new_interpreter(code, tmp_path) == "[]"
+
+
 def test_importing_recall_core_is_quick(tmp_path):
     code = "import time; start = time.perf_counter(); import recall_core; print(time.perf_counter() - start)"
     assert min(float(in_new_interpreter(code, tmp_path)) for _ in range(5)) < 0.15

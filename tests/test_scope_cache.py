@@ -25,7 +25,7 @@ MODES = ["hybrid", "keyword", "semantic"]
 FUSIONS = ["default", "rrf", "plain"]
 SCOPES = ["", "a", "a/x", "b"]
 WORDS = ["docker", "deploys", "rockets", "turtles", "部署", "喝茶", "Fridays", "backup"]
-QUERY = "when does docker deploy the rockets, 喝茶?"
+QUERY = "when in January 2026 did Anna tell Bob that docker deploys the rockets, 喝茶?"
 ALL = 200  # more than any of these files has
 
 
@@ -51,6 +51,7 @@ def make_records(count, seed=1):
             "scope": random.choice(SCOPES[1:]),
             "session": random.choice([None, "talk", "other"]),
             "turn": number,
+            "role": "Anna" if number == 0 else "user",
             "created_at": NOW - timedelta(minutes=number),
         }
         for number in range(count)
@@ -101,11 +102,11 @@ OURS = {
     "append": lambda memory, c: memory.session("talk", scope=c.scope).append("user", c.text, turn=c.turn),
     "update text": lambda memory, c: memory.update(c.id, text=c.text),
     "update metadata": lambda memory, c: memory.update(c.id, metadata={"about": c.text}),
-    "update role": lambda memory, c: memory.update(c.id, role="Anna"),
+    "update role": lambda memory, c: memory.update(c.id, role=["Anna", "Bob", "user"][c.turn % 3]),
     "move": lambda memory, c: memory.update(c.id, scope=c.scope),
     "update session": lambda memory, c: memory.update(c.id, session="other", turn=c.turn),
     "update turn": lambda memory, c: memory.update(c.id, turn=c.turn),
-    "update time": lambda memory, c: memory.update(c.id, created_at=NOW + timedelta(minutes=c.turn)),
+    "update time": lambda memory, c: memory.update(c.id, created_at=NOW - timedelta(days=400 * c.turn)),
     "update expiry": lambda memory, c: memory.update(c.id, ttl=60 + c.turn),
     "update vector": lambda memory, c: memory.update(c.id, vector=[1.0 + c.turn, *[1.0] * 15]),
     "delete": lambda memory, c: memory.delete([c.id]),
@@ -122,6 +123,7 @@ STATEMENTS = [
     "UPDATE OR REPLACE record SET id = :id WHERE id = :other",
     "UPDATE record SET key = key + 1000 WHERE id = :id",
     "UPDATE record SET expires_at = created_at WHERE id = :id",
+    "UPDATE record SET role = 'Bob' WHERE id = :id",
     "DELETE FROM record WHERE id = :id",
     "DELETE FROM embedding WHERE chunk_key IN (SELECT key FROM chunk WHERE key % 5 = :turn)",
 ]
@@ -214,7 +216,9 @@ def test_what_another_process_writes_is_followed(db_path, memory):
 
 def fill(memory, counts):
     for scope, count in counts.items():
-        memory.add_many({"text": f"docker {scope} {number}", "id": f"{scope}{number}", "scope": scope} for number in range(count))
+        memory.add_many(
+            {"text": f"docker {scope} {number}", "id": f"{scope}{number}", "scope": scope} for number in range(count)
+        )
 
 
 def test_a_scope_is_read_once(memory, store):
@@ -379,6 +383,23 @@ def test_a_deleted_record_counts_no_more(memory, db_path):
     with open_memory(db_path) as fresh:
         (hit,), (expected,) = (one.search("rockets", scope="a", mode="keyword") for one in (memory, fresh))
     assert (hit.score, hit.why.bm25) == pytest.approx((expected.score, expected.why.bm25))
+
+
+def test_who_is_gone_is_no_speaker_that_a_question_may_name(memory, db_path):
+    fill(memory, {"a": 40})
+    memory.add("turtles", scope="a", session="talk", role="Anna", turn=1)
+    memory.add("docker", scope="a", session="talk", role="Bob", turn=2, id="bob")
+    memory.search("docker", scope="a")
+    memory.update("bob", role="user")
+    with open_memory(db_path) as fresh:
+        found = [
+            {
+                hit.record.id: hit.score
+                for hit in one.search("what did Anna tell Bob of turtles", scope="a", mode="keyword")
+            }
+            for one in (memory, fresh)
+        ]
+    assert found[0] == pytest.approx(found[1])
 
 
 # Threads

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import NOW, HashedEmbedder
 
-from recall_core import Memory, Settings
+from recall_core import Memory, Settings, evidence
 from recall_core.errors import InvalidInputError, VectorError
 from recall_core.text import analyse, analyse_query
 
@@ -257,9 +257,26 @@ def test_the_similarity_is_the_cosine_of_the_raw_vectors(memory):
         )
 
 
-def test_the_score_is_half_of_each_leg(memory):
-    for hit in memory.search("docker compose 部署"):
-        assert hit.score == pytest.approx(0.5 * (hit.why.coverage or 0) + 0.5 * hit.why.meaning, abs=1e-6)
+def said_by_both(hit, weight):
+    return weight * (hit.why.coverage or 0) + (1 - weight) * hit.why.meaning
+
+
+@pytest.mark.parametrize("alpha", [None, 0.3])
+def test_the_score_is_the_weighted_sum_of_the_legs(memory, monkeypatch, alpha):
+    monkeypatch.setattr(evidence, "FOLLOWED_SHARE", 0.0)
+    weight = Settings().keyword_weight if alpha is None else 1 - alpha
+    for hit in memory.search("docker compose 部署", alpha=alpha):
+        assert hit.score == pytest.approx(said_by_both(hit, weight), abs=1e-6)
+
+
+def test_outside_of_sessions_a_memory_gains_by_its_likeness_to_the_best(memory):
+    weight = Settings().keyword_weight
+    hits = memory.search("docker compose 部署", limit=100)
+    gained = {hit.record.id: hit.score - said_by_both(hit, weight) for hit in hits}
+    best = max(hits, key=lambda hit: said_by_both(hit, weight))
+    most = evidence.FOLLOWED_SHARE * said_by_both(best, weight)
+    assert gained[best.record.id] == pytest.approx(most, abs=1e-5)
+    assert all(-1e-6 <= gain <= most + 1e-5 for gain in gained.values())
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

@@ -11,9 +11,10 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 from data.make_schema import DIMENSIONS, describe
-from store_support import faults, run_python, vector_faults
+from store_support import faults, run_python, use_small_index, vector_faults
 from support import FixedClock, HashedEmbedder
 
 from recall_core import Memory
@@ -26,7 +27,7 @@ DATA = Path(__file__).parent / "data"
 FROZEN = sorted(DATA.glob("schema-*.db"))
 
 # Appending is all that may ever be done to this list.
-NAMES = ["first schema"]
+NAMES = ["first schema", "change log and codes"]
 
 
 def open_memory(path, **arguments):
@@ -118,10 +119,16 @@ def make_and_die(connection):
     steps[0].apply(connection)
     die(connection)
 
-first = sys.argv[2] == "first"
-deadly = migrations.Migration("deadly", make_and_die if first else die)
+def upgrade_and_die(connection):
+    steps[1].apply(connection)
+    die(connection)
+
 steps = migrations.MIGRATIONS
-migrations.MIGRATIONS = (deadly,) if first else (*steps, deadly)
+migrations.MIGRATIONS = {
+    "first": (migrations.Migration("deadly", make_and_die),),
+    "second": (steps[0], migrations.Migration("deadly", upgrade_and_die)),
+    "upgrade": (*steps, migrations.Migration("deadly", die)),
+}[sys.argv[2]]
 migrations.SCHEMA_VERSION = len(migrations.MIGRATIONS)
 Memory.open(sys.argv[1], embedder=None)
 """
@@ -220,3 +227,145 @@ def test_a_file_of_an_earlier_version_can_be_written_to(frozen):
         assert memory.search("rockets", scope="user/42", mode="keyword")[0].record.id == "new"
         assert (memory.flush(), vector_faults(memory)) == (0, [])
     assert faults(path) == []
+
+
+# From the first version to the second
+
+
+@pytest.fixture
+def first(tmp_path):
+    """Return a copy of the frozen file of version 1."""
+    copy = tmp_path / "first.db"
+    shutil.copyfile(DATA / "schema-1.db", copy)
+    return copy
+
+
+VEC0_TABLE = """
+CREATE TABLE "vector_{space}_info" (key text primary key, value any);
+CREATE TABLE "vector_{space}_chunks"(chunk_id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL,
+  validity BLOB NOT NULL, rowids BLOB NOT NULL);
+CREATE TABLE "vector_{space}_rowids"(rowid INTEGER PRIMARY KEY AUTOINCREMENT, id, chunk_id INTEGER,
+  chunk_offset INTEGER);
+CREATE TABLE "vector_{space}_vector_chunks00"(rowid PRIMARY KEY, vectors BLOB NOT NULL);
+INSERT INTO "vector_{space}_info" VALUES ('CREATE_VERSION', 'v0.1.9');
+INSERT INTO "vector_{space}_chunks" VALUES (1, 256, zeroblob(32), zeroblob(2048));
+INSERT INTO "vector_{space}_rowids"(chunk_id, chunk_offset) SELECT 1, key FROM chunk;
+INSERT INTO "vector_{space}_vector_chunks00" VALUES (1, zeroblob(400000));
+DELETE FROM vector_change WHERE space_id = {space};
+PRAGMA writable_schema = ON;
+INSERT INTO sqlite_schema(type, name, tbl_name, rootpage, sql) VALUES ('table', 'vector_{space}', 'vector_{space}', 0,
+  'CREATE VIRTUAL TABLE vector_{space} USING vec0(chunk_key INTEGER PRIMARY KEY, vector float[32], chunk_size=256)');
+PRAGMA writable_schema = RESET;
+"""
+
+
+@pytest.fixture
+def with_vec0(first):
+    """Return a file of version 1 with the tables of sqlite-vec for two spaces, as they were without the extension."""
+    with closing(sqlite3.connect(first)) as connection:
+        for space in (1, 2):
+            connection.executescript(VEC0_TABLE.format(space=space))
+        ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name GLOB 'vector_[12]*'")
+    assert (tables, faults(first)) == (10, [])
+    return first
+
+
+def test_the_second_version_drops_the_tables_of_sqlite_vec(with_vec0, db_path):
+    open_memory(with_vec0).close()
+    open_memory(db_path).close()
+    assert (look(with_vec0), faults(with_vec0)) == (look(db_path), [])
+    with closing(sqlite3.connect(with_vec0)) as connection:
+        counters = [name for (name,) in connection.execute("SELECT name FROM sqlite_sequence")]
+        assert [name for name in counters if name.startswith("vector_")] == []
+        ((loose,),) = connection.execute(
+            "SELECT count(*) FROM embedding WHERE (space_id, chunk_key) NOT IN (SELECT * FROM vector_change)"
+        )
+        assert loose == 0
+
+
+def test_the_pages_of_dropped_tables_are_used_again(with_vec0):
+    with open_memory(with_vec0) as memory:
+        pages, free = count_pages(memory)
+        assert free > 2 * 400_000 // 8192
+        memory.add_many({"text": f"filler {number} {'x' * 900}"} for number in range(200))
+        assert count_pages(memory)[0] == pages
+
+
+def count_pages(memory):
+    with memory._engine.store.database.read() as connection:
+        return connection.pragma("page_count"), connection.pragma("freelist_count")
+
+
+def test_the_table_of_a_space_that_is_gone_is_dropped_too(with_vec0):
+    with closing(sqlite3.connect(with_vec0)) as connection, connection:
+        connection.execute("DELETE FROM embedding WHERE space_id = 2")
+        connection.execute("DELETE FROM space WHERE id = 2")
+    open_memory(with_vec0).close()
+    assert [name for name, _ in look(with_vec0)[1] if name.startswith("vector_")] == ["vector_change"]
+    assert faults(with_vec0) == []
+
+
+def test_tables_of_another_program_stay(with_vec0):
+    with closing(sqlite3.connect(with_vec0)) as connection, connection:
+        connection.execute("CREATE TABLE vector_notes(x)")
+        connection.execute("CREATE TABLE vector_10_notes(x)")
+    open_memory(with_vec0).close()
+    names = [name for name, _ in look(with_vec0)[1] if name.startswith("vector_")]
+    assert names == ["vector_10_notes", "vector_change", "vector_notes"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9")
+def test_a_process_killed_during_the_second_step_leaves_the_tables_as_they_were(with_vec0):
+    before = look(with_vec0)
+    worker = run_python(["-c", KILLED_IN_THE_MIDST, str(with_vec0), "second"])
+    worker.communicate()
+    assert worker.returncode == -signal.SIGKILL
+    assert (look(with_vec0), faults(with_vec0)) == (before, [])
+    open_memory(with_vec0).close()
+    assert faults(with_vec0) == []
+
+
+def test_who_had_the_file_open_goes_on_reading_it(with_vec0):
+    other = connect(str(with_vec0), "normal", 30.0)
+    before = other.execute("SELECT id, text FROM record ORDER BY key").fetchall()
+    assert before
+    with open_memory(with_vec0) as memory:
+        assert other.execute("SELECT id, text FROM record ORDER BY key").fetchall() == before
+        assert other.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%vec0%'").fetchall() == []
+        memory.add("Later", id="later")
+        assert other.execute("SELECT count(*) FROM record").fetchall() == [(len(before) + 1,)]
+        assert other.execute("SELECT count(*) FROM change").fetchall()[0][0] > 0
+    other.close()
+
+
+def test_a_real_table_of_sqlite_vec_is_dropped_too(first):
+    sqlite_vec = pytest.importorskip("sqlite_vec")
+    connection = apsw.Connection(str(first))
+    try:
+        connection.enable_load_extension(True)
+        connection.load_extension(sqlite_vec.loadable_path())
+    except (apsw.Error, AttributeError):
+        connection.close()
+        pytest.skip("extensions can't be loaded here")
+    connection.execute("CREATE VIRTUAL TABLE vector_1 USING vec0(chunk_key INTEGER PRIMARY KEY, vector float[32])")
+    connection.execute("INSERT INTO vector_1 SELECT chunk_key, vector FROM embedding WHERE space_id = 1")
+    connection.close()
+    open_memory(first).close()
+    assert [name for name, _ in look(first)[1] if name.startswith("vector_")] == ["vector_change"]
+    assert faults(first) == []
+
+
+def test_a_large_file_of_the_first_version_gets_codes_when_it_is_next_written_to(with_vec0, monkeypatch):
+    use_small_index(monkeypatch, index_from=10, most_chunks=5)
+    with open_memory(with_vec0) as memory:
+        assert (
+            memory.search("清理 /var/log", mode="semantic", fusion="plain")[0].record.text == "清理 /var/log 以后好了"
+        )
+        assert memory.stats().vector_index == "exact"
+        memory.add("新的记忆 about rockets", id="new")
+        assert memory.stats().vector_index == "codes"
+        assert (
+            memory.search("清理 /var/log", mode="semantic", fusion="plain")[0].record.text == "清理 /var/log 以后好了"
+        )
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+    assert faults(with_vec0) == []

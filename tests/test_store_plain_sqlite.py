@@ -6,24 +6,24 @@ import contextlib
 import sqlite3
 
 import pytest
-from store_support import embedder, faults, use_small_index, vector_faults
+from store_support import DIMENSIONS, embedder, faults, read_codes, use_small_index, vector_faults
 
 from recall_core import Memory
 
 ROCKETS, TURTLES, TEA = "Rockets fly to the moon", "Turtles swim in the sea", "他每天早上喝一杯绿茶"
-FILLER = 60  # records that make the space large enough for a vec0 table
+FILLER = 60  # records that make the space large enough for codes
 
 
-@pytest.fixture(params=["blobs", "vec0"])
+@pytest.fixture(params=["exact", "codes"])
 def file(request, db_path, monkeypatch):
-    """Return a closed file with three records, searched by its blobs or through a vec0 table."""
-    if request.param == "vec0":
+    """Return a closed file with three records, searched by its vectors or through codes of them."""
+    if request.param == "codes":
         use_small_index(monkeypatch)
     with open_memory(db_path) as memory:
         memory.add(ROCKETS, id="rockets", scope="user/1", tags=["space"], metadata={"team": "infra"}, role="Anna")
         memory.add(TURTLES, id="turtles", scope="user/1", session="s", turn=1, payload={"raw": [1, None]})
         memory.add(TEA, id="tea", scope="user/2")
-        if request.param == "vec0":
+        if request.param == "codes":
             memory.add_many({"text": f"filler {n * 7919}", "id": f"f{n}", "scope": "filler"} for n in range(FILLER))
     return db_path
 
@@ -68,12 +68,17 @@ def check(path, present, absent=()):
 def test_everything_can_be_read(file):
     with contextlib.closing(sqlite3.connect(file)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        extension = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%vec0(%'")]
         for name in names:
-            if name not in extension:
-                connection.execute(f'SELECT * FROM "{name}"').fetchall()
+            connection.execute(f'SELECT * FROM "{name}"').fetchall()
         row = connection.execute("SELECT text, scope, tags, metadata FROM record WHERE id = 'rockets'").fetchone()
+    assert {"record", "embedding", "change", "code_index", "code_page"} <= set(names)
     assert row == (ROCKETS, "user/1", '["space"]', '{"team":"infra"}')
+
+
+def test_codes_can_be_read_and_are_there_if_the_space_is_large(file, request):
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        codes = read_codes(connection, 1, DIMENSIONS)
+    assert len(codes) == (FILLER + 3 if request.node.callspec.params["file"] == "codes" else 0)
 
 
 def test_the_keyword_index_can_be_asked(file):

@@ -13,6 +13,7 @@ from store_support import beside, embedder, faults, run_python, use_small_index,
 
 from recall_core import Memory
 from recall_core.errors import StoreError
+from recall_core.store.migrations import SCHEMA_VERSION
 
 REFUSED = [
     {"text": b"bytes"},
@@ -234,18 +235,17 @@ def test_a_change_of_ours_does_not_hide_one_of_another_program(file):
 # As a whole
 
 
-def with_vec0(path, monkeypatch):
+def with_codes(path, monkeypatch):
     use_small_index(monkeypatch)
     with Memory.open(path, embedder=embedder()) as memory:
-        if not memory._engine.store.database.has_vec0:
-            pytest.skip("sqlite-vec can't be loaded here")
         records = memory.add_many({"text": f"filler {number * 7919}", "id": f"f{number}"} for number in range(600))
         memory.delete([record.id for record in records[::2]])
         memory.add("Turtles swim", id="turtles")
+        assert memory.stats().vector_index == "codes"
 
 
 def test_a_vacuum_keeps_everything(file, monkeypatch):
-    with_vec0(file, monkeypatch)
+    with_codes(file, monkeypatch)
     before = execute(file, "SELECT key, chunk_key, vector FROM embedding ORDER BY key")
     with contextlib.closing(sqlite3.connect(file)) as connection:
         connection.execute("VACUUM")
@@ -260,7 +260,7 @@ def test_a_vacuum_keeps_everything(file, monkeypatch):
 
 
 def test_a_backup_is_a_memory(file, db_path, monkeypatch):
-    with_vec0(file, monkeypatch)
+    with_codes(file, monkeypatch)
     copy = db_path.with_name("copy.db")
     with Memory.open(file, embedder=embedder()) as memory:
         memory.add("not yet in the main file, only in the log", id="last")
@@ -278,22 +278,28 @@ def test_a_dump_holds_all_records(file):
     assert "Rockets fly to the moon" in script
 
 
-def test_a_dump_in_python_holds_all_records_or_names_what_it_lacks(file, monkeypatch):
-    """Older versions of iterdump ask for the columns of virtual tables, which only their extension knows.
-
-    The sqlite3 shell's .dump does not; and a backup, or VACUUM INTO, copies the file as it is.
-    """
-    with_vec0(file, monkeypatch)
+def test_a_dump_of_a_file_with_codes_is_complete(file, monkeypatch):
+    with_codes(file, monkeypatch)
+    tables = ("record", "chunk", "embedding", "code_index", "code_page", "change")
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        try:
-            script = "\n".join(connection.iterdump())
-        except sqlite3.OperationalError as error:
-            script = str(error)
-    assert "Rockets fly to the moon" in script or script == "no such module: vec0"
+        script = "\n".join(connection.iterdump())
+        before = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
+    lines = [line for line in script.splitlines() if line.startswith("INSERT INTO")]
+    for table, rows in zip(tables, before, strict=True):
+        assert sum(line.startswith(f'INSERT INTO "{table}" ') for line in lines) == len(rows) > 0
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3 shell here")
-def test_the_shell_dumps_a_file_with_a_vec0_table(file, monkeypatch):
-    with_vec0(file, monkeypatch)
+def test_a_file_made_from_a_dump_of_the_shell_is_a_memory(file, db_path, monkeypatch):
+    with_codes(file, monkeypatch)
     dump = subprocess.run(["sqlite3", file, ".dump"], capture_output=True, text=True, encoding="utf-8", check=True)
-    assert (dump.stderr, "Rockets fly to the moon" in dump.stdout) == ("", True)
+    assert dump.stderr == ""
+    copy = db_path.with_name("copy.db")
+    script = f"PRAGMA application_id = 0x5243414C; PRAGMA user_version = {SCHEMA_VERSION};\n{dump.stdout}"
+    made = subprocess.run(["sqlite3", copy], input=script, capture_output=True, text=True, encoding="utf-8", check=True)
+    assert made.stderr == ""
+    with Memory.open(copy, embedder=embedder()) as memory:
+        assert (memory.flush(), vector_faults(memory), memory.count()) == (0, [], 302)
+        for mode in ("keyword", "semantic"):
+            assert memory.search("Turtles swim", mode=mode, limit=1)[0].record.id == "turtles"
+    assert faults(copy) == []

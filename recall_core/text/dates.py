@@ -38,25 +38,9 @@ _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5
     character: number for number, character in enumerate("一二三四五六七八九十", start=1)
 }
 _COUNTS["两"] = 2
-_UNITS = {
-    "day": 1,
-    "天": 1,
-    "日": 1,
-    "week": 7,
-    "周": 7,
-    "星期": 7,
-    "礼拜": 7,
-    "month": 30,
-    "月": 30,
-    "year": 365,
-    "年": 365,
-}
-# What is meant, as days before today from which and up to which it reaches.
-_RELATIVE = (
-    (re.compile(r"\b(?:today|this morning|tonight)\b|今天|今日|今早|今晚", re.IGNORECASE), 0, 0),
-    (re.compile(r"\b(?:yesterday|last night)\b|昨天|昨日|昨晚", re.IGNORECASE), 1, 1),
-    (re.compile(r"前天", re.IGNORECASE), 2, 2),
-)
+_DAYS = {"day 天 日": 1, "week 周 星期 礼拜": 7, "month 月": 30, "year 年": 365}
+_UNITS = {unit: days for units, days in _DAYS.items() for unit in units.split()}
+_FIRST_YEAR = 2  # before, "last year" can't be said
 
 
 class Period(NamedTuple):
@@ -104,20 +88,22 @@ def _make_period(year: int, month: str | None, day: str | None) -> Period | None
 
 
 def _find_relative(text: str, today: date) -> Iterator[Period]:
-    for pattern, first, last in _RELATIVE:
-        if pattern.search(text):
-            yield Period(today - timedelta(days=first), today - timedelta(days=last))
-    monday = today - timedelta(days=today.weekday())
-    for pattern, period in (
-        (r"\bthis week\b|这周|本周|这个?星期|这个?礼拜", Period(monday, today)),
-        (r"\blast week\b|上周|上个?星期|上个?礼拜", Period(monday - timedelta(days=7), monday - timedelta(days=1))),
-        (r"\bthis month\b|这个月|本月", Period(today.replace(day=1), today)),
-        (r"\blast month\b|上个?月", _month_before(today)),
-        (r"\bthis year\b|今年", Period(today.replace(month=1, day=1), today)),
-        (r"\blast year\b|去年", Period(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))),
-    ):
-        if re.search(pattern, text, re.IGNORECASE):
-            yield period
+    """Yield what is named by its distance from today."""
+    if today.year < _FIRST_YEAR:
+        return
+    day, monday = timedelta(days=1), today - timedelta(days=today.weekday())
+    named = {
+        r"\b(?:today|this morning|tonight)\b|今天|今日|今早|今晚": Period(today, today),
+        r"\b(?:yesterday|last night)\b|昨天|昨日|昨晚": Period(today - day, today - day),
+        r"前天": Period(today - 2 * day, today - 2 * day),
+        r"\bthis week\b|这周|本周|这个?星期|这个?礼拜": Period(monday, today),
+        r"\blast week\b|上周|上个?星期|上个?礼拜": Period(monday - 7 * day, monday - day),
+        r"\bthis month\b|这个月|本月": Period(today.replace(day=1), today),
+        r"\blast month\b|上个?月": _month_before(today),
+        r"\bthis year\b|今年": Period(today.replace(month=1, day=1), today),
+        r"\blast year\b|去年": Period(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)),
+    }
+    yield from (period for pattern, period in named.items() if re.search(pattern, text, re.IGNORECASE))
     for ago in (_AGO, _AGO_ZH):
         for count, unit in ago.findall(text):
             yield _ago(int(count) if count.isdigit() else _COUNTS[count.lower()], _UNITS[unit.lower()], today)
@@ -130,6 +116,8 @@ def _month_before(today: date) -> Period:
 
 def _ago(count: int, unit: int, today: date) -> Period:
     """Return the period around so many units ago: half a unit to either side."""
-    then = today - timedelta(days=min(count * unit, (today - date.min).days))
-    around = timedelta(days=unit // 2)
-    return Period(max(then, date.min + around) - around, min(then + around, today))
+    days, around = min(count * unit, (today - date.min).days), unit // 2
+    return Period(
+        today - timedelta(days=min(days + around, (today - date.min).days)),
+        today - timedelta(days=max(days - around, 0)),
+    )
