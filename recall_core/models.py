@@ -79,6 +79,9 @@ class Chunk:
     text: str
 
 
+LEAST_SHOWN = 0.005
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
     """Why a record was found: what each part of the ranking said. None means that part did not see it."""
@@ -90,7 +93,10 @@ class Why:
     vector_rank: int | None = None  # position in the vector leg, from 1
     similarity: float | None = None  # cosine of the raw vectors, -1..1
     meaning: float | None = None  # cosine after centring and whitening by the scope's statistics, -1..1
+    keyword_weight: float = 0.5  # the share of coverage in the score; the rest is that of meaning
     context: float = 0.0  # what neighbouring turns and the session added
+    prior: float = 0.0  # what the kind of turn, its speaker and its date added, or took
+    hop: float = 0.0  # what its likeness to the best hits added
     decay: float = 1.0  # 0.5 ** (age / half-life), 1 is now
     rerank: float | None = None  # what the reranker said, larger is better, on its own scale
 
@@ -103,6 +109,8 @@ class Why:
             parts.append(f"meaning #{self.vector_rank} ({shown:.2f})")
         if self.context > 0:
             parts.append(f"context +{self.context:.2f}")
+        if self.hop >= LEAST_SHOWN:
+            parts.append(f"like the best +{self.hop:.2f}")
         if self.rerank is not None:
             parts.append(f"rerank {self.rerank:.2f}")
         return ", ".join(parts) or f"#{self.rank}"

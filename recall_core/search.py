@@ -42,13 +42,17 @@ MMR_POOL = 5  # diversify looks at so many times the limit
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """Records on their way to the result, as arrays with an entry for each record of the frame: the row of the best
-    chunk, the score, what the record says itself and what its context added, and which are in the result.
+    chunk, the score, and which are in the result. The parts of the score: what the record says itself, with the share
+    that keywords have in it, and what was added for its context, for what it is, and for its likeness to the best.
     """
 
     rows: Rows
     scores: Scores
     own: Scores
+    weight: float
     context: Scores
+    prior: Scores
+    hop: Scores
     found: Flags
 
 
@@ -110,7 +114,8 @@ class Searcher:
             alpha = 0.5 if request.alpha is None else request.alpha
             scores, found = evidence.fuse(request.fusion, alpha, self._settings.rrf_k, depth)
             rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
-            return Ranked(rows, best, best, np.zeros(len(rows)), np.isfinite(best))
+            nothing = np.zeros(len(rows))
+            return Ranked(rows, best, best, 1.0 - alpha, nothing, nothing, nothing, np.isfinite(best))
         visible, found = evidence.visible[frame.starts], evidence.found
         window = cover_window(frame, evidence.keyword[0], visible, around)
         weight = self._weigh_keywords(request, evidence, window)
@@ -126,12 +131,13 @@ class Searcher:
         context = spread_context(frame, keyword, own, window, visible, around, share)
         # A turn beside a match is in the list although it holds no word of the query.
         beside = visible & np.any((around.beside >= 0) & np.append(known, False)[around.beside], axis=0)
-        total = own.evidence + context
         speakers = find_speakers(frame.roles, self._find_speaker(query, frame, visible))
-        total += weigh_turns(frame, own.tokens, speakers)
-        total += weigh_dates(frame.created, find_times(query.text, evidence.now, frame.created[visible]))
+        times = find_times(query.text, evidence.now, frame.created[visible])
+        prior = weigh_turns(frame, own.tokens, speakers) + weigh_dates(frame.created, times)
         listed = known | (beside & (context > 0))
-        return Ranked(rows, total + _follow(total, rows, evidence, listed), own.evidence, context, listed)
+        total = own.evidence + context + prior
+        hop = _follow(total, rows, evidence, listed)
+        return Ranked(rows, total + hop, own.evidence, share, context, prior, hop, listed)
 
     def _weigh_keywords(self, request: Request, evidence: Evidence, window: Scores) -> float:
         """Return the keywords' share: less if even the best record holds little of what was asked for."""
@@ -219,7 +225,7 @@ class Searcher:
         stored = self._store.candidates.hydrate(keys)
         half_life = self._settings.recency_half_life_days * MICROS_PER_DAY
         decays = decay(frame.created[items.places], evidence.now, half_life).tolist()
-        explained = _explain(evidence, rows, ranked.context[items.places].tolist(), decays)
+        explained = _explain(evidence, ranked, items.places, decays)
         reranked = [None if math.isnan(score) else score for score in items.reranked.tolist()]
         hits: list[Hit] = []
         for place, key in enumerate(keys):
@@ -295,9 +301,10 @@ def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence
     return np.array(level(judged.tolist()))
 
 
-def _explain(evidence: Evidence, rows: Rows, context: Sequence[float], decays: Sequence[float]) -> list[Why]:
-    """Return what each leg said of some rows."""
-    keyword, meaning = evidence.keyword[0], evidence.meaning
+def _explain(evidence: Evidence, ranked: Ranked, places: Rows, decays: Sequence[float]) -> list[Why]:
+    """Return what each part of the ranking said of some records."""
+    rows, keyword, meaning = ranked.rows[places], evidence.keyword[0], evidence.meaning
+    context, prior, hop = (part[places].tolist() for part in (ranked.context, ranked.prior, ranked.hop))
     keyword_ranks = find_ranks(keyword.bm25.astype(np.float64), evidence.matched, rows)
     vector_ranks: list[int | None] = [None] * len(rows)
     similarity = cosines = [0.0] * len(rows)
@@ -314,7 +321,10 @@ def _explain(evidence: Evidence, rows: Rows, context: Sequence[float], decays: S
             vector_rank=vector_ranks[place],
             similarity=similarity[place] if vector_ranks[place] else None,
             meaning=cosines[place] if vector_ranks[place] else None,
+            keyword_weight=ranked.weight,
             context=context[place],
+            prior=prior[place],
+            hop=hop[place],
             decay=decays[place],
         )
         for place in range(len(rows))

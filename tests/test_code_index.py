@@ -161,6 +161,23 @@ def test_codes_seen_in_a_transaction_that_is_rolled_back_are_forgotten(db_path, 
             assert ask(memory, query) == fresh.nearest(space, query, select(), 5)
 
 
+def test_codes_that_went_back_to_an_earlier_version_are_read_anew(coded_memory, rng):
+    """As they do where the log is lost that had the later one."""
+    add(coded_memory, names("r", 60), make_vectors(rng, 60))
+    before = coded_keys(coded_memory)
+    tables = ("code_index", "code_page")
+    for table in tables:
+        write(coded_memory, f"CREATE TEMP TABLE {table}_before AS SELECT * FROM {table}")
+    add(coded_memory, names("s", 60), make_vectors(rng, 60))
+    (query,) = make_vectors(rng, 1)
+    assert len(ask(coded_memory, query, limit=200).keys) == 120
+    for table in tables:
+        write(coded_memory, f"DELETE FROM {table}; INSERT INTO {table} SELECT * FROM temp.{table}_before")
+    write(coded_memory, "DELETE FROM vector_change")
+    assert coded_keys(coded_memory) == before
+    assert len(ask(coded_memory, query, limit=200).keys) == 60
+
+
 def test_codes_that_another_opener_makes_and_changes_are_followed(db_path, rng):
     with Memory.open(db_path, embedder=None) as one, Memory.open(db_path, embedder=None) as other:
         for memory in (one, other):
