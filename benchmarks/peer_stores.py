@@ -7,6 +7,7 @@ nothing asks the network.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -234,6 +235,16 @@ def missing_modules(store: type[Store]) -> list[str]:
 def describe(store: type[Store]) -> str:
     """Return a store's name, version and configuration."""
     return f"{store.name} {version(store.package)}: {store.setup}"
+
+
+def peak_megabytes() -> float:
+    """Return the peak resident memory of this process; getrusage on Linux has that of the parent in it."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
+    import resource  # not on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def spoken(record: NewRecord) -> str:

@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peer_stores import QUIET, STORES, describe, missing_modules, spoken
+from peer_stores import QUIET, STORES, describe, missing_modules, peak_megabytes, spoken
 from retrieval import HEAD, SETS, Score, load_cases, make_records
-from speed import SCOPE_SHARE, SEED, make_texts, make_vectors, megabytes
+from speed import SCOPE_SHARE, SEED, make_texts, make_vectors
 
 from recall_core import NewRecord
 from recall_core.embedding import load_bundled
@@ -49,9 +49,9 @@ COLD_RUNS = 3
 
 # A new process that opens a store and asks one question: seconds to import, the time of the answer, its memory.
 COLD = """
-import importlib, json, resource, sys, time
+import importlib, json, sys, time
 from pathlib import Path
-from peer_stores import STORES
+from peer_stores import STORES, peak_megabytes
 name, folder, text = sys.argv[1:]
 vector = json.load(sys.stdin)
 store = STORES[name]()
@@ -60,10 +60,10 @@ importlib.import_module(store.modules[0])
 imported = time.perf_counter() - started
 store.open(Path(folder), "zh")
 found = store.search(text, vector, None)
-answered, peak = time.time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+answered, memory = time.time(), peak_megabytes()
 assert found, "nothing found"
 store.close()
-print(json.dumps([imported, answered, peak / (2**20 if sys.platform == "darwin" else 2**10)]))
+print(json.dumps([imported, answered, memory]))
 """
 
 
@@ -227,7 +227,7 @@ def work_hard(send: Send, name: str, data: Path, folder: Path, limit: float) -> 
     """Fill a store, search it, add to it; each step for at most `limit` seconds."""
     texts, vectors = json.loads((data / "texts.json").read_text(encoding="utf-8")), np.load(data / "vectors.npy")
     asked, near = json.loads((data / "asked.json").read_text(encoding="utf-8")), np.load(data / "near.npy")
-    send("before", megabytes())
+    send("before", peak_megabytes())
     store = STORES[name]()
     store.open(folder, "zh")
     added = 0
@@ -252,7 +252,7 @@ def work_hard(send: Send, name: str, data: Path, folder: Path, limit: float) -> 
     send("whole", time_each(lambda n: store.search(*queries[n], None), len(queries), limit))
     send("scoped", time_each(lambda n: store.search(*queries[n], "small"), len(queries), limit))
     send("add", time_each(lambda n: store.add(record(n, f"again {n}")), ADDS, limit))
-    send("peak", megabytes())
+    send("peak", peak_megabytes())
     store.close()
     send("disk", sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
 

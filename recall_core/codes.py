@@ -51,7 +51,7 @@ def find_nearest(planes: Planes, allowed: Flags, direction: Vectors, count: int)
     (dimensions,): all that are as good as the last of them.
     """
     sought = make_planes(encode(direction[None], np.zeros_like(direction)))[:, 0]
-    first = max(FIRST, 4 * count)
+    first = max(FIRST, 10 * count)
     some = int(np.count_nonzero(allowed))
     if some <= first:
         rows = np.flatnonzero(allowed)

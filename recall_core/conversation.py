@@ -18,7 +18,7 @@ from .frame import Frame, KeywordScores
 from .fusion import Flags, Scores
 from .surroundings import Places, Surroundings
 
-NEXT, FURTHER = 0.5, 0.25  # share of the words of the turns beside a record, and of those two away
+BEFORE, AFTER, FURTHER = 0.25, 0.5, 0.25  # share of a neighbouring turn's words: one before, one after, two away
 ANSWERED = 1.0  # share of its words, if the turn before asks: an answer leaves out what the question has said
 MEANING_SHARE = 0.5  # meanings count half of that
 SESSION_SHARE = 0.4  # of the best evidence in the session …
@@ -26,8 +26,8 @@ SESSION_SIZE = 40  # … in sessions up to so many records; longer ones say less
 SESSION_TEXT = 0.3  # of how well the whole session covers the words, as one text
 CONTEXT_TOKENS = 60  # records up to this length take all of their context; longer ones carry their own
 LENGTH_SHARE = 0.04  # a short turn says little: so much for each factor of e below that length
-QUESTION_PENALTY = 0.08  # a short question rarely holds the fact that is asked for
-SPEAKER_SHARE = 0.03  # of the one speaker whom the question names
+QUESTION_PENALTY = 0.1  # a short question rarely holds the fact that is asked for
+SPEAKER_SHARE = 0.05  # of the one speaker whom the question names
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +46,26 @@ def find_answers(frame: Frame, visible: Flags, around: Surroundings) -> Flags:
 
 
 def spread_context(
-    frame: Frame, keyword: KeywordScores, own: Own, window: Scores, visible: Flags, around: Surroundings, weight: float
+    frame: Frame, keyword: KeywordScores, own: Own, window: Scores, visible: Flags, around: Surroundings, weight: Scores
 ) -> Scores:
     """Return what the neighbouring turns and the session add to each record's evidence.
 
-    `window` is what `cover_window` gave, `weight` the keywords' share. Only `visible` records give or get any.
+    `window` is what `cover_window` gave, `weight` the keywords' share in each. Only `visible` records give or get any.
     """
     inside = visible & (around.sessions >= 0)
     if not inside.any():
         return np.zeros(len(visible))
-    answered = np.where(find_answers(frame, visible, around), ANSWERED, NEXT)
+    before = np.where(find_answers(frame, visible, around), ANSWERED, BEFORE)
     meanings = np.where(visible, own.meaning, 0.0)
-    meaning = answered * _shift(meanings, around, -1) + NEXT * _shift(meanings, around, 1)
+    meaning = before * _shift(meanings, around, -1) + AFTER * _shift(meanings, around, 1)
     meaning += FURTHER * (_shift(meanings, around, -2) + _shift(meanings, around, 2))
     best = np.zeros(int(around.sessions.max()) + 1)
     np.maximum.at(best, around.sessions[inside], own.evidence[inside])
-    share = SESSION_SHARE * np.minimum(1.0, SESSION_SIZE / np.maximum(around.sizes, 1)) * (around.sizes > 1)
+    share = SESSION_SHARE * np.minimum(1.0, SESSION_SIZE / np.maximum(around.sizes, 1))
     texts = cover_sessions(frame, keyword, inside)
     context = weight * (window - own.coverage) + (1.0 - weight) * MEANING_SHARE * meaning
-    context += share * best[around.sessions] + SESSION_TEXT * weight * texts[around.sessions]
+    session = share * best[around.sessions] + SESSION_TEXT * weight * texts[around.sessions]
+    context += np.where(around.sizes > 1, session, 0.0)  # a record alone in its session has no context
     return np.asarray(np.where(inside, gate_context(own.tokens) * context, 0.0), dtype=np.float64)
 
 
@@ -80,13 +81,13 @@ def cover_window(frame: Frame, keyword: KeywordScores, visible: Flags, around: S
     total = np.zeros(len(visible))
     if not len(frame.order):
         return total
-    before = np.where(find_answers(frame, visible, around), ANSWERED, NEXT)
+    before = np.where(find_answers(frame, visible, around), ANSWERED, BEFORE)
     for term in keyword.terms:
         shares = np.zeros(len(visible))
         np.maximum.at(shares, frame.records[term.rows], term.shares)
         shares[~visible] = 0.0
         further = np.maximum(_shift(shares, around, -2), _shift(shares, around, 2))
-        beside = np.maximum(before * _shift(shares, around, -1), NEXT * _shift(shares, around, 1))
+        beside = np.maximum(before * _shift(shares, around, -1), AFTER * _shift(shares, around, 1))
         total += term.idf * np.maximum(shares, np.maximum(beside, FURTHER * further))
     return total / max(keyword.highest, 1e-9)
 

@@ -13,7 +13,8 @@ from .frame import Frame, KeywordScores
 from .fusion import Scores, blend_questions, fuse_reciprocal, fuse_weighted
 from .meaning import FrameVectors
 from .models import Fusion, Mode
-from .whitening import Statistics, compare, direct
+from .relevance import Familiarity
+from .whitening import Statistics, compare, direct, measure_lengths
 
 if TYPE_CHECKING:
     from .models import Vectors
@@ -35,6 +36,11 @@ class Meaning:
     def similarity(self, rows: Rows) -> Floats:
         """Return the raw cosines of rows with the query."""
         return np.asarray(np.einsum("ij,j->i", self.vectors.pick(rows), self.queries[0]), dtype=np.float32)
+
+    def measure_distance(self, rows: Flags) -> float:
+        """Return how far the query lies from the mean of the stored vectors, in mean distances of some rows from it."""
+        length = measure_lengths(self.statistics, self.queries[:1])[0]
+        return float(length / self.lengths[rows].mean()) if rows.any() else 1.0
 
     def compare_passages(self, some: Rows, others: Rows) -> Vectors:
         """Return the whitened cosines of rows with others, shape (some, others); 0 where there is no vector."""
@@ -74,7 +80,14 @@ class Evidence:
         legs = {"hybrid": matched | self.compared, "keyword": matched, "semantic": self.compared}
         return np.asarray(legs[self.mode])
 
-    def fuse_default(self, weight: float) -> Scores:
+    def measure_familiarity(self) -> Familiarity:
+        """Return how well the visible rows know what the query is about."""
+        keyword = self.keyword[0]
+        known = sum(term.idf for term in keyword.terms if self.visible[term.rows].any())
+        distance = 1.0 if self.meaning is None else self.meaning.measure_distance(self.compared)
+        return Familiarity(known / max(keyword.highest, 1e-9), distance)
+
+    def fuse_default(self, weight: Scores | float) -> Scores:
         """Keyword coverage and whitened cosine, weighted by the keywords' `weight`; questions inside the query count
         half.
         """
@@ -84,9 +97,10 @@ class Evidence:
             texts.append(fuse_weighted(leg.coverage.astype(np.float64), self.cosines(place), weight))
         return blend_questions(texts[0], texts[1:])
 
-    def weigh(self, weight: float) -> float:
-        """Return the share that the keywords have in this mode, if they have `weight` beside the vectors."""
-        return {"hybrid": weight, "keyword": 1.0, "semantic": 0.0}[self.mode]
+    def weigh(self, weight: Scores | float) -> Scores:
+        """Return the keywords' share in each row's score, if it is `weight` where both legs run."""
+        shares: dict[Mode, Scores | float] = {"hybrid": weight, "keyword": 1.0, "semantic": 0.0}
+        return np.broadcast_to(np.asarray(shares[self.mode], dtype=np.float64), (len(self.frame),))
 
     def best_coverage(self) -> float:
         """Return the best keyword coverage of a visible row."""

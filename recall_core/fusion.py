@@ -14,7 +14,7 @@ Flags = NDArray[np.bool_]
 Ranks = NDArray[np.int64]
 
 
-def fuse_weighted(keyword: Scores, meaning: Scores, keyword_weight: float) -> Scores:
+def fuse_weighted(keyword: Scores, meaning: Scores, keyword_weight: Scores | float) -> Scores:
     """Return the weighted sum of two scores that are comparable as they are (both at most 1)."""
     return np.asarray(keyword_weight * keyword + (1.0 - keyword_weight) * meaning, dtype=np.float64)
 

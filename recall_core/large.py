@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .blocks import build_block
-from .bm25 import keep_rarest
+from .bm25 import Corpus, keep_rarest
 from .candidates import Candidates, Compared, Prior
 from .chunk_rows import ChunkRow
 from .embedding import normalize
@@ -22,7 +23,7 @@ from .request import Request
 from .store import Space, SqliteStore
 from .surroundings import OFFSETS, Surroundings
 from .text import Query
-from .whitening import Statistics, direct, lean_on, measure
+from .whitening import Statistics, compare, direct, lean_on, measure, measure_lengths
 
 if TYPE_CHECKING:
     from .models import Vectors
@@ -33,6 +34,8 @@ MOST_SCOPES = 32  # whose statistics are remembered; each takes 0.6 MB with 384 
 SAMPLE = 4_096  # texts that the statistics are made from
 LEAST_CHUNKS = 16_384  # that a large scope has
 
+Describe = Callable[[tuple[str, ...]], Corpus]
+
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
@@ -41,6 +44,18 @@ class _Measured:
     seq: int
     chunks: int
     statistics: Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What the query vectors, shape (queries, dimensions), are compared with, and by which statistics; the vectors that
+    were read already, by chunk key.
+    """
+
+    space: Space
+    queries: Vectors
+    statistics: Statistics
+    known: dict[int, Vectors] = field(default_factory=dict)
 
 
 class LargeScopes:
@@ -61,72 +76,99 @@ class LargeScopes:
     ) -> Candidates:
         """Return the best candidates of both legs, and the records beside them in their sessions."""
         selection, most = request.selection, request.candidates
-        statistics = None
+        describe = cache(lambda terms: self._store.keyword.describe(terms))
+        compared = None
         if space is not None and units is not None:
-            statistics = lean_on(prior.vector(), self._measure(space, selection))
+            compared = _Compared(space, units, lean_on(prior.vector(), self._measure(space, selection)))
         while True:
-            keys = self._find_by_keywords(queries, selection, most) if request.mode != "semantic" else set()
+            keys = self._find_by_keywords(queries, describe, selection, most) if request.mode != "semantic" else set()
             full = len(keys) >= most
-            if statistics is not None and space is not None and units is not None:
-                raw = request.fusion == "plain"
-                direction = units[0] if raw else direct(statistics, units[:1]).vectors[0]
-                near = self._store.index.nearest(space, direction, selection, most)
-                keys |= set(near.keys)
-                full = full or near.compared > len(near.keys)
+            if compared is not None:
+                near, cut = self._find_by_vectors(compared, selection, most, raw=request.fusion == "plain")
+                keys |= near
+                full = full or cut
             rows = self._store.blocks.of_chunks(keys)
             if len({row.record_key for row in rows}) >= request.limit or not full or most >= MOST_CANDIDATES:
                 break
             most = min(4 * most, MOST_CANDIDATES)  # few records with many chunks took all the places
-        return self._complete(rows, queries, selection, space, statistics)
+        return self._complete(rows, queries, describe, selection, compared)
 
     def _complete(
         self,
         rows: list[ChunkRow],
         queries: Sequence[Query],
+        describe: Describe,
         selection: Selection,
-        space: Space | None,
-        statistics: Statistics | None,
+        compared: _Compared | None,
     ) -> Candidates:
         inside = sorted({row.record_key for row in rows if row.session is not None})
         beside = self._store.candidates.neighbours(inside, selection) if inside else {}
-        strangers = {key for keys in beside.values() for key in keys if key is not None} - {
-            row.record_key for row in rows
-        }
-        rows = sorted(
-            [*rows, *self._store.blocks.of_records(strangers, selection.scope)], key=lambda row: (row[1], row[0])
-        )
+        strangers = {key for keys in beside.values() for key in keys if key is not None}
+        strangers -= {row.record_key for row in rows}
+        if strangers:
+            rows = [*rows, *self._store.blocks.of_records(strangers, selection.scope)]
+            rows.sort(key=lambda row: (row.record_key, row.chunk_key))
         terms = frozenset(term for query in queries for term in (*query.terms, *query.weak))
         frame = make_frame([build_block(rows, terms)])
-        vectors = None
-        if space is not None and statistics is not None:
-            units, present = lay_out(
-                frame.blocks[0], space.dimensions, *self._store.vectors.load(space, frame.chunk_keys.tolist())
-            )
-            vectors = Compared(FrameVectors((units,), present), statistics, measure_rows(statistics, [units]))
         return Candidates(
             frame=frame,
             visible=np.ones(len(frame), dtype=bool),
             around=self._find_surroundings(frame, beside, selection),
-            describe=self._store.keyword.describe,
+            describe=lambda terms: describe(tuple(terms)),
             most_terms=MOST_TERMS,
-            vectors=vectors,
+            vectors=None if compared is None else self._compare(frame, compared),
             size=LEAST_CHUNKS,
             compared=LEAST_CHUNKS,
         )
 
-    def _find_by_keywords(self, queries: Sequence[Query], selection: Selection, most: int) -> set[int]:
+    def _find_by_keywords(
+        self, queries: Sequence[Query], describe: Describe, selection: Selection, most: int
+    ) -> set[int]:
         keys: set[int] = set()
         for query in queries:
-            found = self._search(query.terms, selection, most)
+            found = self._search(query.terms, describe, selection, most)
             weak = [term for term in query.weak if not term.isascii()]
-            keys |= found or (self._search(weak, selection, most) if weak else set())
+            keys |= found or (self._search(weak, describe, selection, most) if weak else set())
         return keys
 
-    def _search(self, terms: Sequence[str], selection: Selection, most: int) -> set[int]:
+    def _search(self, terms: Sequence[str], describe: Describe, selection: Selection, most: int) -> set[int]:
         if not terms:
             return set()
-        corpus = self._store.keyword.describe(terms)
-        return set(self._store.keyword.search(keep_rarest(terms, corpus, MOST_TERMS), selection, most))
+        corpus = describe(tuple(terms))
+        return set(self._store.keyword.search(keep_rarest(terms, corpus, MOST_TERMS), corpus, selection, most))
+
+    def _find_by_vectors(
+        self, compared: _Compared, selection: Selection, most: int, *, raw: bool
+    ) -> tuple[set[int], bool]:
+        """Return the keys of the chunks nearest to the first query, by raw or by whitened cosines, and whether there
+        are others.
+        """
+        directions = direct(compared.statistics, compared.queries[:1])
+        direction = compared.queries[0] if raw else directions.vectors[0]
+        near = self._store.index.nearest(compared.space, direction, selection, 2 * most)
+        keys, vectors = self._load(compared, near.keys)
+        if raw:
+            scores = vectors @ direction
+        else:
+            scores = compare(directions, vectors, measure_lengths(compared.statistics, vectors))[0]
+        best = np.argsort(-scores, kind="stable")[:most]
+        return {keys[place] for place in best.tolist()}, near.compared > most
+
+    def _load(self, compared: _Compared, keys: Sequence[int]) -> tuple[list[int], Vectors]:
+        """Return the keys that have a vector, and these, of length 1; what was read before is not read again."""
+        missing = [key for key in keys if key not in compared.known]
+        if missing:
+            found, vectors = self._store.vectors.load(compared.space, missing)
+            compared.known.update(zip(found, normalize(vectors), strict=True))
+        present = [key for key in keys if key in compared.known]
+        stacked = [compared.known[key] for key in present]
+        return present, np.array(stacked, dtype=np.float32).reshape(len(present), compared.space.dimensions)
+
+    def _compare(self, frame: Frame, compared: _Compared) -> Compared:
+        keys, vectors = self._load(compared, frame.chunk_keys.tolist())
+        units, present = lay_out(frame.blocks[0], compared.space.dimensions, keys, vectors)
+        lengths = measure_rows(compared.statistics, [units])
+        return Compared(FrameVectors((units,), present), compared.statistics, lengths)
 
     def _measure(self, space: Space, selection: Selection) -> Statistics:
         """Return the statistics of the searched scope, whatever else the selection asks for. They hold until about half

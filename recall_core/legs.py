@@ -93,18 +93,15 @@ class Legs:
 
     def look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen:
         """Return what both legs say of the chunks that a request may see, all of them as of one moment."""
-        with self._store.database.read():
-            return self._look(request, queries, asked)
-
-    def _look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen:
         space = request.space if asked.vectors is not None else None
         units = None if asked.vectors is None else normalize(asked.vectors)
         prior = _Prior(self._embedder, space, queries[0].language)
-        scope = self._cache.open(request.selection.scope)
-        if scope is None:
-            found = self._large.gather(request, queries, space, units, prior)
-        else:
-            found = self._hold(scope, request.selection, space, prior)
+        with self._store.database.read():
+            scope = self._cache.open(request.selection.scope)
+            if scope is None:
+                found = self._large.gather(request, queries, space, units, prior)
+            else:
+                found = self._hold(scope, request.selection, space, prior)
         meaning = _score_meaning(request, found, units)
         mode, degraded = request.mode, asked.degraded
         if meaning is not None:

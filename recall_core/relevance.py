@@ -1,49 +1,66 @@
 """How relevant is a hit, from 0 to 1: a score means something only within one result, a relevance across queries.
 
-The best of many unrelated texts looks less unrelated than the best of few, so the curve's middle grows with the number
-of texts that were searched. It was fitted on questions that the searched memories answer against questions that they
-don't (docs/ranking.md), and tells "there is something on this topic here", not "the answer is here".
+It is judged by what a text says itself, by its length and by how well the memory knows what the query is about. The
+weights were fitted on questions that the searched memories answer against questions that they don't (docs/ranking.md).
+It tells "there is something on this topic here", not "the answer is here".
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .fusion import Scores
 from .models import Mode
 
-STEEPNESS = 4.2
-LARGEST = 5_000  # texts; beyond, the middle stays
-CONTEXT_SHARE = 0.5  # of what the turns around a memory say: they order it, but it is relevant by what it says itself
+KEYWORD_WEIGHT = 0.4  # in the evidence of both legs, whatever weighs in the order
+CONTEXT_SHARE = 0.25  # of what the turns around a memory say: they order it, but it is relevant by what it says itself
+SHORT = 15  # tokens; a longer text resembles more questions by chance
+NEAR, FAR = 1.0, 2.0  # between them a query's distance tells something
+
+
+@dataclass(frozen=True, slots=True)
+class Familiarity:
+    """How well a memory knows what a query is about: `known` is the share of the query's words, by their idf, that
+    occur in it; `distance` how far the query lies from the mean of the stored vectors, in their own mean distances.
+    """
+
+    known: float
+    distance: float
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The score that counts as relevance 0.5 when `size` texts are searched: base + growth x ln(size)."""
+    """Log-odds: of the evidence (at most 1), of known words, of the distance, of each factor e in length; and what they
+    start from.
+    """
 
-    base: float
-    growth: float
-
-    def middle(self, size: int) -> float:
-        """Return the score of relevance 0.5."""
-        return self.base + self.growth * math.log(min(max(size, 2), LARGEST))
+    evidence: float
+    known: float
+    distance: float
+    length: float
+    start: float
 
 
 CURVES: dict[Mode, Curve] = {
-    "hybrid": Curve(base=0.070, growth=0.032),
-    "keyword": Curve(base=0.040, growth=0.032),
-    "semantic": Curve(base=0.130, growth=0.038),
+    "hybrid": Curve(evidence=22.0, known=1.0, distance=-3.0, length=-1.2, start=-2.5),
+    "keyword": Curve(evidence=12.0, known=2.0, distance=0.0, length=-1.0, start=-2.0),
+    "semantic": Curve(evidence=19.0, known=0.0, distance=-3.0, length=-1.0, start=-3.0),
 }
 
 
-def judge(mode: Mode, scores: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return the relevance of fused scores in a mode, found among `size` texts: a logistic curve of score / middle."""
-    ratios = scores / CURVES[mode].middle(size)
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(STEEPNESS * (ratios - 1.0), -50.0, 50.0))), dtype=np.float64)
+def judge(mode: Mode, evidence: Scores, tokens: NDArray[np.int32], familiarity: Familiarity) -> Scores:
+    """Return the relevance of texts of so many tokens, by the evidence for each and what holds for all: a logistic
+    function of the weighted sum.
+    """
+    curve = CURVES[mode]
+    common = curve.start + curve.known * familiarity.known
+    common += curve.distance * (min(max(familiarity.distance, NEAR), FAR) - NEAR)
+    odds = common + curve.evidence * evidence + curve.length * np.log(np.maximum(tokens, SHORT) / SHORT)
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds, -50.0, 50.0))), dtype=np.float64)
 
 
 def level(relevances: Sequence[float]) -> list[float]:

@@ -73,7 +73,8 @@ class ScopeCache:
                 scope = self._read(name, seq)
             if scope.frame.chunks > self._most:
                 return None
-            self._keep(scope)
+            if not self._store.database.is_writing():  # what may be rolled back is not kept
+                self._keep(scope)
             return scope
 
     def vectors(self, scope: Scope, space: Space, prior: Prior) -> Compared:

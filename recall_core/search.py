@@ -16,13 +16,14 @@ from .conversation import Own, cover_window, find_speakers, gate_context, spread
 from .dates import find_times, weigh_dates
 from .errors import RecallError, RerankError
 from .evidence import Evidence
+from .filters import selects
 from .frame import Frame
 from .fusion import Flags, Scores, find_ranks
 from .indexer import describe_speaker
 from .legs import KEYWORDS_ONLY, Asked, Legs
 from .models import Hit, Hits, Why
 from .ranking import blend_recency, decay, diversify, level_ties, select_best, sort_places
-from .relevance import CONTEXT_SHARE, judge, level
+from .relevance import CONTEXT_SHARE, KEYWORD_WEIGHT, judge, level
 from .request import Request
 from .rerank import order_reranked, rerank
 from .settings import Settings
@@ -49,7 +50,7 @@ class Ranked:
     rows: Rows
     scores: Scores
     own: Scores
-    weight: float
+    weight: Scores
     context: Scores
     prior: Scores
     hop: Scores
@@ -115,10 +116,10 @@ class Searcher:
             scores, found = evidence.fuse(request.fusion, alpha, self._settings.rrf_k, depth)
             rows, best = _collapse(evidence, np.where(found, scores, -np.inf))
             nothing = np.zeros(len(rows))
-            return Ranked(rows, best, best, 1.0 - alpha, nothing, nothing, nothing, np.isfinite(best))
+            return Ranked(rows, best, best, nothing + 1.0 - alpha, nothing, nothing, nothing, np.isfinite(best))
         visible, found = evidence.visible[frame.starts], evidence.found
         window = cover_window(frame, evidence.keyword[0], visible, around)
-        weight = self._weigh_keywords(request, evidence, window)
+        weight = self._weigh_keywords(request, evidence)
         rows, best = _collapse(evidence, np.where(found, evidence.fuse_default(weight), -np.inf))
         known = np.isfinite(best)
         own = Own(
@@ -127,8 +128,8 @@ class Searcher:
             evidence=np.where(known, best, 0.0),
             tokens=frame.tokens[rows],
         )
-        keyword, share = evidence.keyword[0], evidence.weigh(weight)
-        context = spread_context(frame, keyword, own, window, visible, around, share)
+        share = evidence.weigh(weight)[rows]
+        context = spread_context(frame, evidence.keyword[0], own, window, visible, around, share)
         # A turn beside a match is in the list although it holds no word of the query.
         beside = visible & np.any((around.beside >= 0) & np.append(known, False)[around.beside], axis=0)
         speakers = find_speakers(frame.roles, self._find_speaker(query, frame, visible))
@@ -136,16 +137,19 @@ class Searcher:
         prior = weigh_turns(frame, own.tokens, speakers) + weigh_dates(frame.created, times)
         listed = known | (beside & (context > 0))
         total = own.evidence + context + prior
-        hop = _follow(total, rows, evidence, listed)
+        follows = (share < 1.0).any()  # by likeness, which keywords alone know nothing of
+        hop = gate_context(own.tokens) * _follow(total, rows, evidence, listed & follows)
         return Ranked(rows, total + hop, own.evidence, share, context, prior, hop, listed)
 
-    def _weigh_keywords(self, request: Request, evidence: Evidence, window: Scores) -> float:
-        """Return the keywords' share: less if even the best record holds little of what was asked for."""
+    def _weigh_keywords(self, request: Request, evidence: Evidence) -> Scores:
+        """Return the keywords' share in each row's score: less if even the best row holds little of what was asked for.
+        In a conversation the words of the turns around confirm a match.
+        """
+        frame, full = evidence.frame, self._settings.keyword_weight
         if request.alpha is not None:
-            return 1.0 - request.alpha
-        gated = window * gate_context(evidence.frame.tokens[evidence.frame.starts])
-        best = max(evidence.best_coverage(), float(gated.max(initial=0.0)))
-        return self._settings.keyword_weight * min(1.0, max(LEAST_WEIGHT, best / WELL_COVERED))
+            return np.full(len(frame), 1.0 - request.alpha)
+        covered = min(1.0, max(LEAST_WEIGHT, evidence.best_coverage() / WELL_COVERED))
+        return np.where(frame.sessions[frame.records] >= 0, full, full * covered)
 
     def _find_speaker(self, query: Query, frame: Frame, visible: Flags) -> str | None:
         """Return the one speaker of the visible records whom the query names, None if it names none or several."""
@@ -168,7 +172,7 @@ class Searcher:
             select_best(ranked.scores, ranked.found, pool), ranked.scores, frame.created, frame.record_ids
         )
         scores = level_ties(ranked.scores, order)
-        relevance = _judge(request, evidence, ranked, order)
+        relevance = _judge(evidence, ranked, order)
         items = _Items(np.array(order, dtype=np.int32), scores, relevance, np.full(len(order), np.nan))
         items = self._blend_recency(request, evidence, items)
         if request.min_relevance is not None:
@@ -182,7 +186,9 @@ class Searcher:
             items = items.take(
                 np.array(diversify(items.scores, similarity, request.diversity, request.limit), dtype=int)
             )
-        return self._look_up(evidence, ranked, items.take(np.arange(min(len(items.places), request.limit))), degraded)
+        return self._look_up(
+            request, evidence, ranked, items.take(np.arange(min(len(items.places), request.limit))), degraded
+        )
 
     def _blend_recency(self, request: Request, evidence: Evidence, items: _Items) -> _Items:
         if request.recency <= 0:
@@ -218,7 +224,9 @@ class Searcher:
         order = [*order_reranked(first, scores), *sorted(set(range(len(said))) - set(first))]
         return replace(items.take(np.array(order, dtype=int)), scores=items.scores, reranked=said[order]), None
 
-    def _look_up(self, evidence: Evidence, ranked: Ranked, items: _Items, degraded: str | None) -> Hits:
+    def _look_up(
+        self, request: Request, evidence: Evidence, ranked: Ranked, items: _Items, degraded: str | None
+    ) -> Hits:
         frame = evidence.frame
         rows = ranked.rows[items.places]
         keys = frame.chunk_keys[rows].tolist()
@@ -229,8 +237,8 @@ class Searcher:
         reranked = [None if math.isnan(score) else score for score in items.reranked.tolist()]
         hits: list[Hit] = []
         for place, key in enumerate(keys):
-            if key not in stored:  # it was deleted meanwhile
-                continue
+            if key not in stored or not selects(request.selection, stored[key][0]):
+                continue  # it was deleted, or moved, meanwhile
             record, chunk = stored[key]
             hits.append(
                 Hit(
@@ -284,27 +292,20 @@ def _follow(scores: Scores, rows: Rows, evidence: Evidence, listed: Flags) -> Sc
     return gained
 
 
-def _judge(request: Request, evidence: Evidence, ranked: Ranked, order: Sequence[int]) -> Scores:
+def _judge(evidence: Evidence, ranked: Ranked, order: Sequence[int]) -> Scores:
     """Return the relevance of records in their order."""
     places = np.array(order, dtype=np.int32)
     rows = ranked.rows[places]
-    if request.fusion == "default":
-        shown = ranked.own[places] + CONTEXT_SHARE * ranked.context[places]
-    else:
-        shown = evidence.fuse_default(0.5 if request.alpha is None else 1.0 - request.alpha)[rows]
-    judged = judge(evidence.mode, shown, evidence.size)
-    if evidence.mode == "hybrid" and evidence.meaning is not None:
-        # A paraphrase has only half of the evidence to offer.
-        alone = evidence.keyword[0].coverage[rows] == 0
-        by_meaning = judge("semantic", evidence.meaning.cosines[0][rows], evidence.size)
-        judged = np.where(alone, np.maximum(judged, by_meaning), judged)
+    shown = evidence.fuse_default(evidence.weigh(KEYWORD_WEIGHT))[rows] + CONTEXT_SHARE * ranked.context[places]
+    judged = judge(evidence.mode, shown, evidence.frame.tokens[rows], evidence.measure_familiarity())
     return np.array(level(judged.tolist()))
 
 
 def _explain(evidence: Evidence, ranked: Ranked, places: Rows, decays: Sequence[float]) -> list[Why]:
     """Return what each part of the ranking said of some records."""
     rows, keyword, meaning = ranked.rows[places], evidence.keyword[0], evidence.meaning
-    context, prior, hop = (part[places].tolist() for part in (ranked.context, ranked.prior, ranked.hop))
+    parts = (ranked.weight, ranked.context, ranked.prior, ranked.hop)
+    weight, context, prior, hop = (part[places].tolist() for part in parts)
     keyword_ranks = find_ranks(keyword.bm25.astype(np.float64), evidence.matched, rows)
     vector_ranks: list[int | None] = [None] * len(rows)
     similarity = cosines = [0.0] * len(rows)
@@ -321,7 +322,7 @@ def _explain(evidence: Evidence, ranked: Ranked, places: Rows, decays: Sequence[
             vector_rank=vector_ranks[place],
             similarity=similarity[place] if vector_ranks[place] else None,
             meaning=cosines[place] if vector_ranks[place] else None,
-            keyword_weight=ranked.weight,
+            keyword_weight=weight[place],
             context=context[place],
             prior=prior[place],
             hop=hop[place],

@@ -97,7 +97,7 @@ def expect(bits, allowed, direction, count):
     """Return what `find_nearest` has to, by sorting plain numbers."""
     rows = [row for row in range(len(bits)) if allowed[row]]
     differing = {row: int((bits[row] != (direction > 0)).sum()) for row in rows}
-    first = max(codes.FIRST, 4 * count)
+    first = max(codes.FIRST, 10 * count)
     rows = [row for row in rows if len(rows) <= first or differing[row] <= sorted(differing.values())[first - 1]]
     weights = np.clip(np.rint(direction / np.float32(np.abs(direction).max() / 7.5)), -8, 7)
     summed = {row: int(weights[bits[row]].sum()) for row in rows}

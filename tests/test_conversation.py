@@ -21,9 +21,7 @@ from recall_core.conversation import (
     CONTEXT_TOKENS,
     FURTHER,
     LENGTH_SHARE,
-    MEANING_AFTER,
-    MEANING_BEFORE,
-    MEANING_FURTHER,
+    MEANING_SHARE,
     QUESTION_PENALTY,
     SESSION_SHARE,
     SESSION_SIZE,
@@ -31,6 +29,7 @@ from recall_core.conversation import (
     Own,
     cover_sessions,
     cover_window,
+    find_answers,
     find_speakers,
     spread_context,
     weigh_turns,
@@ -80,7 +79,9 @@ def spread(rows, query=NOTHING, *, meaning=None, visible=None, weight=0.5, aroun
     coverage = keyword.coverage.astype(np.float64)
     meaning = np.zeros(len(rows)) if meaning is None else np.array(meaning, dtype=np.float64)
     own = Own(coverage, meaning, weight * coverage + (1 - weight) * meaning, frame.tokens)
-    return spread_context(frame, keyword, own, visible, around or surround(frame, visible), weight)
+    around = around or surround(frame, visible)
+    window = cover_window(frame, keyword, visible, around)
+    return spread_context(frame, keyword, own, window, visible, around, np.full(len(rows), weight))
 
 
 def talk(size, **fields):
@@ -100,8 +101,11 @@ def test_a_window_covers_each_term_as_its_best_turn_does(talks, query):
     rows, visible = talks
     frame = frame_of(rows)
     keyword, around = score(frame, query), surround(frame, visible)
-    answers = np.arange(len(rows)) % 2 == 0
-    found = cover_window(frame, keyword, visible, around, answers)
+    found = cover_window(frame, keyword, visible, around)
+    if not len(frame.order):
+        assert (found == 0).all()
+        return
+    answers = find_answers(frame, visible, around)
     corpus = frame.describe(query)
 
     def share(place, term):
@@ -146,11 +150,25 @@ def test_a_session_is_covered_as_one_text_among_sessions(talks, query):
 # Context
 
 
+@given(talks())
+def test_an_answer_stands_right_behind_a_visible_question(talks):
+    rows, visible = talks
+    frame = frame_of(rows)
+    answers = find_answers(frame, visible, surround(frame, visible))
+    before: dict[str, bool] = {}
+    for row, seen, answer in zip(rows, visible, answers, strict=True):
+        if row.session is not None and seen:
+            assert answer == before.get(row.session, False)
+            before[row.session] = bool(row.asks)
+        else:
+            assert not answer
+
+
 def test_neighbours_add_their_share_of_meaning():
     context = spread(talk(5), meaning=[0.1, 0.2, 0.0, 0.3, 0.5], weight=0.0)
     session = SESSION_SHARE * 0.5
-    beside = MEANING_BEFORE * 0.2 + MEANING_AFTER * 0.3 + MEANING_FURTHER * (0.1 + 0.5)
-    assert context[2] == pytest.approx(beside + session)
+    beside = BEFORE * 0.2 + AFTER * 0.3 + FURTHER * (0.1 + 0.5)
+    assert context[2] == pytest.approx(MEANING_SHARE * beside + session)
 
 
 def test_an_answer_takes_more_from_the_question_before_it():
@@ -225,8 +243,8 @@ def test_a_query_without_terms_leaves_what_the_vectors_say():
     frame = frame_of(talk(2))
     visible, zeros = np.ones(2, dtype=bool), np.zeros(2)
     own = Own(zeros, np.array([0.0, 0.8]), np.array([0.0, 0.8]), frame.tokens)
-    context = spread_context(frame, no_keywords(frame), own, visible, surround(frame, visible), 0.0)
-    assert context[0] == pytest.approx(MEANING_AFTER * 0.8 + SESSION_SHARE * 0.8)
+    context = spread_context(frame, no_keywords(frame), own, zeros, visible, surround(frame, visible), zeros)
+    assert context[0] == pytest.approx(MEANING_SHARE * AFTER * 0.8 + SESSION_SHARE * 0.8)
 
 
 # Turns

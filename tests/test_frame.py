@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from row_support import TERMS, columns, count_term, make_row, measure_length, queries, terms
 
@@ -21,6 +22,7 @@ corpora = st.builds(
     mean_length=st.floats(0, 500),
     counts=st.dictionaries(terms, st.integers(0, 10_000)),
 )
+fewer = examples(max_examples=40)
 CORPUS = Corpus(100, 10.0, {"docker": 3, "deploy": 60})
 
 
@@ -197,6 +199,7 @@ def chunks_of(frame, query):
     }
 
 
+@fewer
 @given(histories(), queries)
 def test_a_block_with_what_has_changed_is_as_good_as_one_built_afresh(history, query):
     before, now, changed = history
@@ -211,6 +214,7 @@ def test_a_block_with_what_has_changed_is_as_good_as_one_built_afresh(history, q
     assert [scored[key][2] for key in expected] == pytest.approx([row[2] for row in expected.values()], rel=1e-5)
 
 
+@fewer
 @given(histories())
 def test_rows_that_count_no_more_hold_no_term(history):
     before, now, changed = history

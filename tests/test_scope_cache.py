@@ -163,7 +163,7 @@ def make_change(memory, path, clock, change):
             connection.execute(change.what, {**bindings, "text": change.text})
 
 
-@settings(max_examples=15)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(changes, st.booleans()), min_size=2, max_size=8), st.booleans())
 def test_a_memory_that_was_open_all_along_answers_like_one_opened_now(sequence, follows_long):
     clock = FixedClock()

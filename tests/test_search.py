@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import NOW, HashedEmbedder
 
-from recall_core import Memory, Settings, evidence
+from recall_core import Memory, Settings, search
 from recall_core.errors import InvalidInputError, VectorError
 from recall_core.text import analyse, analyse_query
 
@@ -257,26 +257,34 @@ def test_the_similarity_is_the_cosine_of_the_raw_vectors(memory):
         )
 
 
-def said_by_both(hit, weight):
-    return weight * (hit.why.coverage or 0) + (1 - weight) * hit.why.meaning
+def said_by_both(why):
+    return why.keyword_weight * (why.coverage or 0) + (1 - why.keyword_weight) * (why.meaning or 0)
 
 
-@pytest.mark.parametrize("alpha", [None, 0.3])
-def test_the_score_is_the_weighted_sum_of_the_legs(memory, monkeypatch, alpha):
-    monkeypatch.setattr(evidence, "FOLLOWED_SHARE", 0.0)
-    weight = Settings().keyword_weight if alpha is None else 1 - alpha
-    for hit in memory.search("docker compose 部署", alpha=alpha):
-        assert hit.score == pytest.approx(said_by_both(hit, weight), abs=1e-6)
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_score_is_the_sum_of_the_parts_that_every_hit_tells(memory, mode, alpha):
+    for hit in memory.search("docker compose 部署", mode=mode, alpha=alpha):
+        why = hit.why
+        assert hit.score == pytest.approx(said_by_both(why) + why.context + why.prior + why.hop, abs=1e-6)
 
 
-def test_outside_of_sessions_a_memory_gains_by_its_likeness_to_the_best(memory):
-    weight = Settings().keyword_weight
+def test_the_weight_of_the_keywords_is_the_callers_or_at_most_that_of_the_settings(memory):
+    given, own = (memory.search("docker compose 部署", alpha=alpha) for alpha in (0.3, None))
+    assert {hit.why.keyword_weight for hit in given} == {0.7}
+    most = Settings().keyword_weight
+    assert all(search.LEAST_WEIGHT * most <= hit.why.keyword_weight <= most for hit in own)
+
+
+def test_what_is_like_the_best_gains_by_that_at_most_its_share_of_their_score(memory):
     hits = memory.search("docker compose 部署", limit=100)
-    gained = {hit.record.id: hit.score - said_by_both(hit, weight) for hit in hits}
-    best = max(hits, key=lambda hit: said_by_both(hit, weight))
-    most = evidence.FOLLOWED_SHARE * said_by_both(best, weight)
-    assert gained[best.record.id] == pytest.approx(most, abs=1e-5)
-    assert all(-1e-6 <= gain <= most + 1e-5 for gain in gained.values())
+    most = search.FOLLOWED_SHARE * max(said_by_both(hit.why) for hit in hits)
+    assert hits[0].why.hop > 0
+    assert all(0 <= hit.why.hop <= most + 1e-6 for hit in hits)
+
+
+def test_by_keywords_alone_there_is_no_likeness(memory):
+    assert {hit.why.hop for hit in memory.search("docker compose 部署", mode="keyword")} == {0}
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

@@ -105,6 +105,10 @@ class Connections:
         finally:
             self._writing_thread = None
 
+    def is_writing(self) -> bool:
+        """Tell whether this thread is inside a transaction, whose changes may yet be rolled back."""
+        return self._writing_thread == threading.get_ident()
+
     def check_process(self) -> None:
         """Raise ClosedError in a process that was forked from the one that opened the file."""
         if self._pid != os.getpid():
@@ -206,6 +210,10 @@ class Database:
         """Give a connection inside a transaction: committed at the end, rolled back on an exception. May be nested."""
         self.check_open()
         return self._connections.write()
+
+    def is_writing(self) -> bool:
+        """Tell whether this thread is inside a transaction, whose changes may yet be rolled back."""
+        return self._connections.is_writing()
 
     def version(self) -> tuple[int, int]:
         """Return a value that differs whenever the file's content may have changed, by whomever."""

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 INDEX_FROM = 16_384
 # So many changed vectors are taken up at a time; fewer wait, and are compared one by one.
 REFRESH_FROM, REFRESH_BATCH = 256, 4_096
+MOST_TIES = 4  # times the limit; so many are returned if they are equally near
+MANY = 250_000  # codes; among more, twice as many have to be kept to find the nearest
 # With a filter, so many of the nearest are looked at before all selected chunks are asked for.
 PROBES = (2_000, 20_000)
 
@@ -103,6 +105,7 @@ class CodeIndex:
             if read_centre(connection, space) is None:
                 return self._exact.nearest(space, direction, selection, limit)
             held = self._follow(connection, space)
+            limit *= 2 if len(held.keys) > MANY else 1
             found = search_codes(connection, space, held, direction, selection, limit)
             unseen, vectors = load_selected(connection, space, clause, UNSEEN)
         near = sort_by_product(unseen, vectors, direction)[:limit]
@@ -134,7 +137,7 @@ class CodeIndex:
             if version < held.version:  # made anew, or lost with the log
                 held = make_held(space)
             held = replace_pages(held, version, read_pages(connection, space, held.version))
-            if connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:  # what may be rolled back is not kept
+            if not self._database.is_writing():  # what may be rolled back is not kept
                 self._held[space.id] = held
             return held
 
@@ -177,9 +180,13 @@ def search_codes(
 
 
 def list_keys(held: Held, rows: NDArray[np.int64], direction: Vectors, limit: int) -> list[int]:
-    """Return the keys of about `limit` of some rows, those whose codes are nearest to a direction."""
-    near = find_nearest(held.planes[:, rows], np.ones(len(rows), bool), direction, limit)
-    keys: list[int] = held.keys[rows[near]].tolist()
+    """Return the keys of about `limit` of some rows, those whose codes are nearest to a direction.
+
+    Of more than four times as many, which are copies of one text, the newest.
+    """
+    if len(rows) > limit + limit // 4:
+        rows = rows[find_nearest(held.planes[:, rows], np.ones(len(rows), bool), direction, limit)]
+    keys: list[int] = np.sort(held.keys[rows])[-MOST_TIES * limit :].tolist()
     return keys
 
 
