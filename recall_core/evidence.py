@@ -102,9 +102,9 @@ class Evidence:
         shares: dict[Mode, Scores | float] = {"hybrid": weight, "keyword": 1.0, "semantic": 0.0}
         return np.broadcast_to(np.asarray(shares[self.mode], dtype=np.float64), (len(self.frame),))
 
-    def best_coverage(self) -> float:
-        """Return the best keyword coverage of a visible row."""
-        return float(np.max(self.keyword[0].coverage, where=self.visible, initial=0.0))
+    def best_covered(self) -> int:
+        """Return the visible row with the best keyword coverage."""
+        return int(np.argmax(np.where(self.visible, self.keyword[0].coverage, -1.0)))
 
     def fuse(self, fusion: Fusion, alpha: float, rrf_k: float, depth: int) -> tuple[Scores, Flags]:
         """Return the scores of another fusion than the default, and the rows that it has found."""

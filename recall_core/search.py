@@ -79,6 +79,8 @@ class Searcher:
         queries = [query, *(analyse_query(question, self._words) for question in parts)]
         asked = self._ask(request, queries)
         seen = self._legs.look(request, queries, asked)
+        if not len(seen.evidence.frame):
+            return Hits((), seen.evidence.mode, seen.degraded)
         ranked = self._rank(request, query, seen.evidence, seen.around)
         return self._present(request, seen.evidence, ranked, seen.degraded)
 
@@ -138,7 +140,7 @@ class Searcher:
         listed = known | (beside & (context > 0))
         total = own.evidence + context + prior
         follows = (share < 1.0).any()  # by likeness, which keywords alone know nothing of
-        hop = gate_context(own.tokens) * _follow(total, rows, evidence, listed & follows)
+        hop = _follow(total, rows, evidence, listed & follows)
         return Ranked(rows, total + hop, own.evidence, share, context, prior, hop, listed)
 
     def _weigh_keywords(self, request: Request, evidence: Evidence) -> Scores:
@@ -148,8 +150,10 @@ class Searcher:
         frame, full = evidence.frame, self._settings.keyword_weight
         if request.alpha is not None:
             return np.full(len(frame), 1.0 - request.alpha)
-        covered = min(1.0, max(LEAST_WEIGHT, evidence.best_coverage() / WELL_COVERED))
-        return np.where(frame.sessions[frame.records] >= 0, full, full * covered)
+        best = evidence.best_covered()
+        covered = min(1.0, max(LEAST_WEIGHT, float(evidence.keyword[0].coverage[best]) / WELL_COVERED))
+        gate = float(gate_context(frame.tokens[best])) ** 2  # of a long text no question covers much
+        return np.where(frame.sessions[frame.records] >= 0, full, full * (1.0 - gate * (1.0 - covered)))
 
     def _find_speaker(self, query: Query, frame: Frame, visible: Flags) -> str | None:
         """Return the one speaker of the visible records whom the query names, None if it names none or several."""
@@ -288,7 +292,11 @@ def _follow(scores: Scores, rows: Rows, evidence: Evidence, listed: Flags) -> Sc
     pool = select_best(scores, able, FOLLOWING)
     alike = np.maximum(evidence.meaning.compare_passages(rows[best], rows[pool]), 0.0)
     attention = np.exp((scores[best] - scores[best[0]]) / ATTENTION)
-    gained[pool] = FOLLOWED_SHARE * (attention * np.maximum(scores[best], 0.0)) @ alike / attention.sum()
+    attention /= attention.sum()
+    share = FOLLOWED_SHARE * float(
+        attention @ gate_context(frame.tokens[rows[best]])
+    )  # long texts speak of many things
+    gained[pool] = share * (attention * np.maximum(scores[best], 0.0)) @ alike
     return gained
 
 
