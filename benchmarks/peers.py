@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from peer_stores import QUIET, STORES, describe, missing_modules, peak_megabytes, spoken
-from retrieval import HEAD, SETS, Score, load_cases, make_records
+from retrieval import HEAD, Score, load_cases, make_records
 from speed import SCOPE_SHARE, SEED, make_texts, make_vectors
 
 from recall_core import NewRecord
@@ -41,6 +41,7 @@ from recall_core.embedding import load_bundled
 Vectors = NDArray[np.float32]
 Send = Callable[[str, Any], None]
 
+SETS = ("locomo", "memdaily", "cmrc2018", "notes")
 DIMENSIONS = 384
 QUERIES = 100
 ADDS = 50

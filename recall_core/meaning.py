@@ -38,7 +38,7 @@ class FrameVectors:
 
     def cosines(self, query: Vectors) -> Floats:
         """Return the raw cosine of every row with a unit vector, shape (dimensions,); 0 where there is no vector."""
-        return np.concatenate([block @ query for block in self.blocks]).astype(np.float32)
+        return np.concatenate([np.vecdot(block, query) for block in self.blocks])
 
 
 def sample_texts(frame: Frame, vectors: FrameVectors) -> Vectors:

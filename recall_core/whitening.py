@@ -21,6 +21,7 @@ FULL_FROM = 100  # vectors; below, the ridge grows, so that small scopes are har
 LEAST_VARIANCE = 1e-9  # over all directions; below, the vectors are the same but for rounding
 PRIOR_WEIGHT = 10.0  # the language's mean counts as so many vectors
 SHORTEST = 1e-9  # squared length; below, a vector is the mean itself
+FEW = 64  # vectors that are whitened one by one
 BLOCK = 4096  # passages whitened at a time, so that what lies between stays in the cache
 
 
@@ -79,7 +80,7 @@ def measure_lengths(statistics: Statistics, passages: Vectors) -> Vectors:
     lengths = np.empty(len(passages), dtype=np.float32)
     for start in range(0, len(passages), BLOCK):
         centred = passages[start : start + BLOCK] - statistics.mean
-        weighted = centred if statistics.inverse is None else centred @ statistics.inverse
+        weighted = _weigh(statistics, centred)
         lengths[start : start + BLOCK] = np.einsum("ij,ij->i", weighted, centred)
     return np.sqrt(np.maximum(lengths, SHORTEST))
 
@@ -87,15 +88,26 @@ def measure_lengths(statistics: Statistics, passages: Vectors) -> Vectors:
 def direct(statistics: Statistics, queries: Vectors) -> Directions:
     """Return what scores raw passages by their whitened cosines with queries, shape (queries, dimensions)."""
     centred = queries - statistics.mean
-    weighted = centred if statistics.inverse is None else centred @ statistics.inverse
+    weighted = _weigh(statistics, centred)
     lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weighted, centred), SHORTEST))
     vectors = (weighted / lengths[:, None]).astype(np.float32)
-    return Directions(vectors, (vectors @ statistics.mean).astype(np.float32))
+    return Directions(vectors, np.vecdot(vectors, statistics.mean))
 
 
 def compare(directions: Directions, passages: Vectors, lengths: Vectors) -> Vectors:
     """Return whitened cosines, shape (queries, n), of raw unit vectors, shape (n, dimensions), whose whitened `lengths`
     are known.
     """
-    cosines = (directions.vectors @ passages.T - directions.offsets[:, None]) / lengths
-    return np.asarray(np.clip(cosines, -1.0, 1.0), dtype=np.float32)
+    # vecdot takes each passage by itself, so its cosine does not depend on the others, and starts no threads: those of
+    # a matrix product wait for each other, and on a busy machine that takes longer than the product.
+    products = np.stack([np.vecdot(passages, vector) for vector in directions.vectors])
+    return np.asarray(np.clip((products - directions.offsets[:, None]) / lengths, -1.0, 1.0), dtype=np.float32)
+
+
+def _weigh(statistics: Statistics, centred: Vectors) -> Vectors:
+    """Return centred vectors times the inverse covariance, which is symmetric."""
+    if statistics.inverse is None:
+        return centred
+    if len(centred) <= FEW:
+        return np.array([np.vecdot(statistics.inverse, vector) for vector in centred]).reshape(centred.shape)
+    return np.asarray(centred @ statistics.inverse)
