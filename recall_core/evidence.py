@@ -13,7 +13,7 @@ from .frame import Frame, KeywordScores
 from .fusion import Scores, blend_questions, fuse_reciprocal, fuse_weighted
 from .meaning import FrameVectors
 from .models import Fusion, Mode
-from .relevance import Familiarity
+from .relevance import Background, Texts
 from .whitening import Statistics, compare, direct, measure_lengths
 
 if TYPE_CHECKING:
@@ -80,12 +80,21 @@ class Evidence:
         legs = {"hybrid": matched | self.compared, "keyword": matched, "semantic": self.compared}
         return np.asarray(legs[self.mode])
 
-    def measure_familiarity(self) -> Familiarity:
-        """Return how well the visible rows know what the query is about."""
+    def describe_texts(self, rows: Rows, evidence: Scores) -> Texts:
+        """Return what the relevance of some rows depends on, given the evidence for them."""
+        keyword, held = self.keyword[0], np.zeros(len(self.frame))
+        for term in keyword.terms:
+            held[term.rows] += 1.0
+        # Where only function words were looked for, they are a part of the query.
+        part = sum(term.idf for term in keyword.terms) / max(keyword.highest, 1e-9)
+        return Texts(evidence, part * held[rows] / max(len(keyword.terms), 1), self.frame.tokens[rows])
+
+    def describe_background(self) -> Background:
+        """Return how well the visible rows know what the query is about, and how many were searched."""
         keyword = self.keyword[0]
         known = sum(term.idf for term in keyword.terms if self.visible[term.rows].any())
         distance = 1.0 if self.meaning is None else self.meaning.measure_distance(self.compared)
-        return Familiarity(known / max(keyword.highest, 1e-9), distance)
+        return Background(known / max(keyword.highest, 1e-9), distance, self.size)
 
     def fuse_default(self, weight: Scores | float) -> Scores:
         """Keyword coverage and whitened cosine, weighted by the keywords' `weight`; questions inside the query count

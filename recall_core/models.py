@@ -79,9 +79,6 @@ class Chunk:
     text: str
 
 
-LEAST_SHOWN = 0.005
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
     """Why a record was found: what each part of the ranking said. None means that part did not see it."""
@@ -109,8 +106,6 @@ class Why:
             parts.append(f"meaning #{self.vector_rank} ({shown:.2f})")
         if self.context > 0:
             parts.append(f"context +{self.context:.2f}")
-        if self.hop >= LEAST_SHOWN:
-            parts.append(f"like the best +{self.hop:.2f}")
         if self.rerank is not None:
             parts.append(f"rerank {self.rerank:.2f}")
         return ", ".join(parts) or f"#{self.rank}"

@@ -305,7 +305,7 @@ def _judge(evidence: Evidence, ranked: Ranked, order: Sequence[int]) -> Scores:
     places = np.array(order, dtype=np.int32)
     rows = ranked.rows[places]
     shown = evidence.fuse_default(evidence.weigh(KEYWORD_WEIGHT))[rows] + CONTEXT_SHARE * ranked.context[places]
-    judged = judge(evidence.mode, shown, evidence.frame.tokens[rows], evidence.measure_familiarity())
+    judged = judge(evidence.mode, evidence.describe_texts(rows, shown), evidence.describe_background())
     return np.array(level(judged.tolist()))
 
 

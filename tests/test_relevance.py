@@ -1,7 +1,8 @@
-"""Relevance: a number from 0 to 1 that rises with the score and asks more of the best of many."""
+"""Relevance: a number from 0 to 1 that rises with the evidence, and with what the memory knows of the query."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,59 +10,105 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recall_core.relevance import CURVES, LARGEST, judge, level
+from recall_core.relevance import FAR, LARGEST, MANY, NEAR, SHORT, Background, Texts, judge, level
 
 modes = st.sampled_from(["hybrid", "keyword", "semantic"])
-scores = st.floats(-10, 10)
+shares = st.floats(0, 1)
+lengths = st.integers(1, 10**4)
+distances = st.floats(0, 1e6)
 sizes = st.integers(0, 10**6)
+texts = st.tuples(st.floats(-1, 2), shares, lengths)
+backgrounds = st.builds(Background, known=shares, distance=distances, size=sizes)
+ORDINARY = Background(known=0.5, distance=1.3, size=30)
 
 
-def judge_one(mode, score, size):
-    (relevance,) = judge(mode, np.array([score], dtype=np.float64), size).tolist()
+def make_texts(many):
+    evidence, shared, tokens = zip(*many, strict=True) if many else ((), (), ())
+    return Texts(np.array(evidence, dtype=float), np.array(shared, dtype=float), np.array(tokens, dtype=np.int32))
+
+
+def judge_one(mode, text, background=ORDINARY):
+    (relevance,) = judge(mode, make_texts([text]), background).tolist()
     return relevance
 
 
-@given(modes, st.lists(scores, max_size=9), sizes)
-def test_each_score_is_judged_by_itself(mode, many, size):
-    assert judge(mode, np.array(many), size).tolist() == [judge_one(mode, score, size) for score in many]
+@given(modes, st.lists(texts, max_size=9), backgrounds)
+def test_each_text_is_judged_by_itself(mode, many, background):
+    alone = [judge_one(mode, text, background) for text in many]
+    assert judge(mode, make_texts(many), background).tolist() == pytest.approx(alone)
 
 
-@given(modes, st.floats(-1e6, 1e6), sizes)
-def test_a_relevance_lies_between_0_and_1(mode, score, size):
-    assert 0 <= judge_one(mode, score, size) <= 1
+@given(modes, st.floats(-1e6, 1e6), shares, lengths, backgrounds)
+def test_a_relevance_lies_between_0_and_1(mode, evidence, shared, tokens, background):
+    assert 0 <= judge_one(mode, (evidence, shared, tokens), background) <= 1
 
 
-@given(modes, scores, scores, sizes)
-def test_a_higher_score_is_never_less_relevant(mode, one, other, size):
-    low, high = sorted([one, other])
-    assert judge_one(mode, low, size) <= judge_one(mode, high, size)
+@given(modes, texts, st.floats(-1, 2), backgrounds)
+def test_more_evidence_is_never_less_relevant(mode, text, evidence, background):
+    low, high = sorted([text, (evidence, *text[1:])])
+    assert judge_one(mode, low, background) <= judge_one(mode, high, background)
 
 
-@given(modes, st.floats(0, 10), sizes, sizes)
-def test_the_same_score_is_never_more_relevant_among_more_texts(mode, score, one, other):
-    few, many = sorted([one, other])
-    assert judge_one(mode, score, many) <= judge_one(mode, score, few)
+@given(modes, texts, shares, shares, backgrounds)
+def test_more_shared_words_are_never_less_relevant(mode, text, one, other, background):
+    few, many = ((text[0], shared, text[2]) for shared in sorted([one, other]))
+    assert judge_one(mode, few, background) <= judge_one(mode, many, background)
 
 
-@given(modes, sizes)
-def test_the_middle_of_the_curve_is_half_relevant(mode, size):
-    assert judge_one(mode, CURVES[mode].middle(size), size) == pytest.approx(0.5)
+@given(modes, texts, lengths, lengths, backgrounds)
+def test_a_longer_text_is_never_more_relevant(mode, text, one, other, background):
+    short, long = ((*text[:2], tokens) for tokens in sorted([one, other]))
+    assert judge_one(mode, long, background) <= judge_one(mode, short, background)
 
 
-@given(modes, sizes)
-def test_no_evidence_is_hardly_relevant(mode, size):
-    assert judge_one(mode, 0.0, size) < 0.05
+@given(modes, texts, st.integers(1, SHORT), backgrounds)
+def test_among_short_texts_length_does_not_count(mode, text, tokens, background):
+    assert judge_one(mode, (*text[:2], tokens), background) == judge_one(mode, (*text[:2], SHORT), background)
+
+
+@given(modes, texts, backgrounds, shares)
+def test_more_known_words_are_never_less_relevant(mode, text, background, share):
+    few, many = (replace(background, known=known) for known in sorted([background.known, share]))
+    assert judge_one(mode, text, few) <= judge_one(mode, text, many)
+
+
+@given(modes, texts, backgrounds, distances)
+def test_a_query_farther_off_is_never_more_relevant(mode, text, background, distance):
+    near, far = (replace(background, distance=value) for value in sorted([background.distance, distance]))
+    assert judge_one(mode, text, far) <= judge_one(mode, text, near)
+
+
+@given(modes, texts, backgrounds, st.floats(0, NEAR), st.floats(FAR, 1e6))
+def test_a_distance_counts_within_its_bounds(mode, text, background, near, far):
+    for distance, bound in ((near, NEAR), (far, FAR)):
+        judged = judge_one(mode, text, replace(background, distance=distance))
+        assert judged == judge_one(mode, text, replace(background, distance=bound))
+
+
+@given(modes, texts, backgrounds, sizes)
+def test_the_same_text_is_never_more_relevant_among_more(mode, text, background, size):
+    few, many = (replace(background, size=number) for number in sorted([background.size, size]))
+    assert judge_one(mode, text, many) <= judge_one(mode, text, few) + 1e-12
+
+
+@given(modes, st.floats(-1, 2), lengths, backgrounds, st.integers(0, MANY), st.integers(LARGEST, 10**9))
+def test_a_size_counts_within_its_bounds_if_no_word_is_shared(mode, evidence, tokens, background, few, many):
+    for size, bound in ((few, MANY), (many, LARGEST)):
+        judged = judge_one(mode, (evidence, 0.0, tokens), replace(background, size=size))
+        assert judged == judge_one(mode, (evidence, 0.0, tokens), replace(background, size=bound))
+
+
+@given(modes, lengths, backgrounds)
+def test_no_evidence_is_less_than_half_relevant(mode, tokens, background):
+    assert judge_one(mode, (0.0, 0.0, tokens), background) < 0.5
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic"])
-@pytest.mark.parametrize("size", [1, 5, 30, 1000, 10**6])
-def test_the_same_meaning_is_nearly_1_whatever_the_size(mode, size):
-    assert judge_one(mode, 1.0, size) > 0.95
-
-
-@given(modes, st.floats(0, 10), st.integers(LARGEST, 10**9))
-def test_beyond_the_largest_size_nothing_changes(mode, score, size):
-    assert judge_one(mode, score, size) == judge_one(mode, score, LARGEST)
+@pytest.mark.parametrize("tokens", [1, 30, 256])
+@pytest.mark.parametrize("distance", [NEAR, FAR])
+@pytest.mark.parametrize("size", [1, 1000, 10**6])
+def test_the_same_meaning_is_nearly_1_whatever_its_background(mode, tokens, distance, size):
+    assert judge_one(mode, (0.75, 1.0, tokens), Background(known=1.0, distance=distance, size=size)) > 0.9
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
