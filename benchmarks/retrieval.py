@@ -13,21 +13,23 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
-import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import apsw
 
 from recall_core import Memory, NewRecord
 from recall_core.text import analyse_query, match_expression
 
 LIMIT = 10
 SESSION_POOL = 200  # turns from which the order of the sessions is read
+CHUNKS = 5  # looked at for each record that is wanted
 RRF_POOL, RRF_K = 100, 60
 
 # The product's modes, then what a plain engine would answer from the same chunks.
@@ -91,7 +93,7 @@ class Score:
 class Question:
     """A question to the memory of a file, and what answers it."""
 
-    file: Path
+    file: apsw.Connection  # for a plain engine on the same chunks
     memory: Memory
     scope: str
     text: str
@@ -129,6 +131,7 @@ def measure(data: Path, name: str, modes: Sequence[str], limit: int | None) -> N
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         questions: list[Question] = []
         memories: dict[Path, Memory] = {}
+        files: dict[Path, apsw.Connection] = {}
         sessions: dict[str, str] = {}
         for number, (case, docs, queries) in enumerate(load_cases(data, SETS[name].data)):
             if limit is not None and number >= limit:
@@ -137,6 +140,8 @@ def measure(data: Path, name: str, modes: Sequence[str], limit: int | None) -> N
             file = Path(folder) / (f"{number}.db" if SETS[name].own_files else "set.db")
             if file not in memories:
                 memories[file] = opened.enter_context(Memory.open(file))
+                files[file] = apsw.Connection(str(file))
+                opened.callback(files[file].close)
             memories[file].add_many(make_records(scope, docs, SETS[name].data))
             sessions.update({f"{scope}:{doc['id']}": f"{scope}:{doc['session']}" for doc in docs})
             for query in queries:
@@ -144,7 +149,7 @@ def measure(data: Path, name: str, modes: Sequence[str], limit: int | None) -> N
                 if SETS[name].unit == "session":
                     relevant = {sessions[id] for id in relevant}
                 category = str(query.get("category", ""))
-                questions.append(Question(file, memories[file], scope, query["text"], relevant, category))
+                questions.append(Question(files[file], memories[file], scope, query["text"], relevant, category))
         records = sum(memory.count() for memory in memories.values())
         seconds = time.perf_counter() - started
         print(f"{name}: {records} records, {len(questions)} questions, stored in {seconds:.0f} s", flush=True)
@@ -192,9 +197,10 @@ def ask_fts5(question: Question, limit: int) -> list[str]:
     """Return what FTS5's own bm25() puts first, by all words of the question."""
     query = analyse_query(question.text)
     expression = match_expression([*query.terms, *query.weak])
-    with closing(sqlite3.connect(question.file)) as connection:
-        rows = connection.execute(FTS5, (expression, question.scope, limit)).fetchall() if expression else []
-    return [id for (id,) in rows]
+    if expression is None:
+        return []
+    rows = question.file.execute(FTS5, (expression, question.scope, CHUNKS * limit))
+    return list(dict.fromkeys(id for (id,) in rows))[:limit]  # the best chunk of each record
 
 
 def main() -> None:

@@ -100,11 +100,16 @@ class Evidence:
         """Keyword coverage and whitened cosine, weighted by the keywords' `weight`; questions inside the query count
         half.
         """
+        whole, *parts = self.score_texts(weight)
+        return blend_questions(whole, parts)
+
+    def score_texts(self, weight: Scores | float) -> list[Scores]:
+        """The same for the whole query and for each question in it apart."""
         weight = self.weigh(weight)
-        texts = []
-        for place, leg in enumerate(self.keyword):
-            texts.append(fuse_weighted(leg.coverage.astype(np.float64), self.cosines(place), weight))
-        return blend_questions(texts[0], texts[1:])
+        return [
+            fuse_weighted(leg.coverage.astype(np.float64), self.cosines(place), weight)
+            for place, leg in enumerate(self.keyword)
+        ]
 
     def weigh(self, weight: Scores | float) -> Scores:
         """Return the keywords' share in each row's score, if it is `weight` where both legs run."""

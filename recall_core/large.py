@@ -79,7 +79,7 @@ class LargeScopes:
         describe = cache(lambda terms: self._store.keyword.describe(terms))
         compared = None
         if space is not None and units is not None:
-            compared = _Compared(space, units, lean_on(prior.vector(), self._measure(space, selection)))
+            compared = _Compared(space, units, lean_on(prior.vector(), self.measure(space, selection.scope)))
         while True:
             keys = self._find_by_keywords(queries, describe, selection, most) if request.mode != "semantic" else set()
             full = len(keys) >= most
@@ -137,6 +137,12 @@ class LargeScopes:
         corpus = describe(tuple(terms))
         return set(self._store.keyword.search(keep_rarest(terms, corpus, MOST_TERMS), corpus, selection, most))
 
+    def find_nearest(
+        self, space: Space, query: Vectors, statistics: Statistics, selection: Selection, most: int
+    ) -> set[int]:
+        """Return the keys of about the `most` selected chunks nearest to a unit query vector, shape (1, dimensions)."""
+        return self._find_by_vectors(_Compared(space, query, statistics), selection, most, raw=False)[0]
+
     def _find_by_vectors(
         self, compared: _Compared, selection: Selection, most: int, *, raw: bool
     ) -> tuple[set[int], bool]:
@@ -170,18 +176,16 @@ class LargeScopes:
         lengths = measure_rows(compared.statistics, [units])
         return Compared(FrameVectors((units,), present), compared.statistics, lengths)
 
-    def _measure(self, space: Space, selection: Selection) -> Statistics:
-        """Return the statistics of the searched scope, whatever else the selection asks for. They hold until about half
-        of what the scope had has changed.
-        """
-        place = (space.id, selection.scope)
+    def measure(self, space: Space, scope: str) -> Statistics:
+        """Return the statistics of a scope. They hold until about half of what the scope had has changed."""
+        place = (space.id, scope)
         seq = self._store.blocks.last_change()
         with self._lock:
             known = self._measured.get(place)
             if known is not None and known.seq <= seq <= known.seq + known.chunks:
                 self._measured.move_to_end(place)
                 return known.statistics
-        chunks, sample = self._store.vectors.sample(space, selection.scope, SAMPLE)
+        chunks, sample = self._store.vectors.sample(space, scope, SAMPLE)
         measured = _Measured(seq, chunks, measure(normalize(sample)))
         with self._lock:
             self._measured[place] = measured

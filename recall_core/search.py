@@ -18,7 +18,7 @@ from .errors import RecallError, RerankError
 from .evidence import Evidence
 from .filters import selects
 from .frame import Frame
-from .fusion import Flags, Scores, find_ranks
+from .fusion import Flags, Scores, blend_questions, find_ranks
 from .indexer import describe_speaker
 from .legs import KEYWORDS_ONLY, Asked, Legs
 from .models import Hit, Hits, Why
@@ -122,7 +122,8 @@ class Searcher:
         visible, found = evidence.visible[frame.starts], evidence.found
         window = cover_window(frame, evidence.keyword[0], visible, around)
         weight = self._weigh_keywords(request, evidence)
-        rows, best = _collapse(evidence, np.where(found, evidence.fuse_default(weight), -np.inf))
+        texts = evidence.score_texts(weight)
+        rows, best = _collapse(evidence, np.where(found, blend_questions(texts[0], texts[1:]), -np.inf))
         known = np.isfinite(best)
         own = Own(
             coverage=evidence.keyword[0].coverage[rows].astype(np.float64),
@@ -140,7 +141,11 @@ class Searcher:
         listed = known | (beside & (context > 0))
         total = own.evidence + context + prior
         follows = (share < 1.0).any()  # by likeness, which keywords alone know nothing of
-        hop = _follow(total, rows, evidence, listed & follows)
+        hop = np.zeros(len(rows))
+        if follows:  # for the whole query and for each question in it
+            added = context + prior
+            hops = [text[rows] + _follow(text[rows] + added, rows, evidence, listed) for text in texts]
+            hop = np.where(listed, blend_questions(hops[0], hops[1:]) - own.evidence, 0.0)
         return Ranked(rows, total + hop, own.evidence, share, context, prior, hop, listed)
 
     def _weigh_keywords(self, request: Request, evidence: Evidence) -> Scores:
