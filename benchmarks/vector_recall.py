@@ -35,14 +35,15 @@ TIE = 5e-7
 SETS = ("locomo", "memdaily")
 
 
-def store_texts(memory: Memory, data: Path, name: str) -> list[str]:
-    """Store all texts of a set, and return its questions."""
+def store_texts(memory: Memory, data: Path, name: str, *, stores: bool) -> list[str]:
+    """Store all texts of a set, if they are to be stored, and return its questions."""
     questions = []
     for number, (_, docs, queries) in enumerate(load_cases(data, name)):
-        memory.add_many(
-            {"text": record.text, "role": record.role, "id": f"{name}:{number}:{record.id}"}
-            for record in make_records("case", docs, name)
-        )
+        if stores:
+            memory.add_many(
+                {"text": record.text, "role": record.role, "id": f"{name}:{number}:{record.id}"}
+                for record in make_records("case", docs, name)
+            )
         questions += [query["text"] for query in queries]
     return questions
 
@@ -84,10 +85,12 @@ def measure_set(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--keep", type=Path, help="a file to store in, taken as it is if it exists")
     parser.add_argument("--questions", type=int, default=300, help="of each set")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Memory.open(Path(folder) / "all.db") as memory:
-        asked = {name: store_texts(memory, arguments.data, name) for name in SETS}
+    with tempfile.TemporaryDirectory() as folder, Memory.open(arguments.keep or Path(folder) / "all.db") as memory:
+        stores = memory.count() == 0
+        asked = {name: store_texts(memory, arguments.data, name, stores=stores) for name in SETS}
         store = memory._engine.store
         space = store.vectors.find_space(OWN_SPACE)
         if space is None:

@@ -22,6 +22,8 @@ WORD = 64
 BLOCK = 65_536  # rows compared at a time, so that what lies between stays in the cache
 FIRST = 4_000  # rows kept by the number of differing bits
 LEVELS = 4  # bits of a weight; more find no more
+# Odd numbers that a code's words are multiplied by, to tell codes apart by the sum (as Knuth does).
+MIXERS = np.array([0x9E3779B97F4A7C15 * (2 * place + 1) % 2**64 for place in range(1024)], dtype=np.uint64)
 SPARSE = 8  # if only one row in so many is allowed, the others are not compared
 
 Codes = NDArray[np.uint8]  # shape (n, bytes), bytes a multiple of 8
@@ -48,24 +50,43 @@ def make_planes(codes: Codes) -> Planes:
 
 def find_nearest(planes: Planes, allowed: Flags, direction: Vectors, count: int) -> Rows:
     """Return about `count` of the `allowed` rows whose vectors have the largest dot product with a direction, shape
-    (dimensions,): all that are as good as the last of them.
+    (dimensions,), ascending: all that are as good as the last of them.
+
+    If they are copies of a few, one row of each of the next different ones comes as well, until `count` are different.
     """
-    sought = make_planes(encode(direction[None], np.zeros_like(direction)))[:, 0]
     first = max(FIRST, 10 * count)
-    some = int(np.count_nonzero(allowed))
-    if some <= first:
-        rows = np.flatnonzero(allowed)
-    elif some * SPARSE < planes.shape[1]:
-        rows = np.flatnonzero(allowed)
-        rows = rows[_smallest(_count_differing(planes[:, rows], sought), first)]
-    else:
-        differing = _count_differing(planes, sought)
-        if some < planes.shape[1]:
-            differing[~allowed] = np.iinfo(np.uint16).max
-        rows = _smallest(differing, first)
-    if len(rows) > count:
-        rows = rows[_smallest(-_weigh(planes[:, rows], direction), count)]
-    return rows
+    sought = make_planes(encode(direction[None], np.zeros_like(direction)))[:, 0]
+    rows, differing = _compare_allowed(planes, allowed, sought, first)
+    while True:
+        near = rows[_smallest(differing, first)]
+        if len(near) <= count:
+            return near
+        kept, different = _keep_best(planes[:, near], direction, count)
+        if different or len(near) == len(rows):
+            return near[kept]
+        first *= 4  # copies of a few texts take all the places
+
+
+def _keep_best(planes: Planes, direction: Vectors, count: int) -> tuple[Rows, bool]:
+    """Return the rows to keep, ascending, and whether `count` of all rows are different."""
+    weights = -_weigh(planes, direction)
+    digests = (planes * MIXERS[: len(planes), None]).sum(axis=0, dtype=np.uint64)
+    order = np.lexsort((digests, weights))
+    news = (np.diff(weights[order], prepend=weights[order[0]] - 1) != 0) | (np.diff(digests[order], prepend=0) != 0)
+    firsts = order[news]
+    return np.union1d(_smallest(weights, count), firsts[:count]), len(firsts) >= count
+
+
+def _compare_allowed(
+    planes: Planes, allowed: Flags, sought: NDArray[np.uint64], first: int
+) -> tuple[Rows, NDArray[np.uint16]]:
+    """Return the allowed rows, and in how many bits each differs from the sought code; zeros if they are few."""
+    rows = np.flatnonzero(allowed)
+    if len(rows) <= first:
+        return rows, np.zeros(len(rows), dtype=np.uint16)
+    if len(rows) * SPARSE < planes.shape[1]:
+        return rows, _count_differing(planes[:, rows], sought)
+    return rows, _count_differing(planes, sought)[rows]
 
 
 def _count_differing(planes: Planes, sought: NDArray[np.uint64]) -> NDArray[np.uint16]:

@@ -18,6 +18,7 @@ from .chunk_rows import ChunkRow
 from .embedding import normalize
 from .filters import Selection
 from .frame import Frame, make_frame
+from .fusion import TIE
 from .meaning import FrameVectors, lay_out, measure_rows
 from .request import Request
 from .store import Space, SqliteStore
@@ -32,6 +33,7 @@ MOST_TERMS = 64  # of a query; of a longer one the rarest are looked for
 MOST_CANDIDATES = 4096
 MOST_SCOPES = 32  # whose statistics are remembered; each takes 0.6 MB with 384 dimensions
 SAMPLE = 4_096  # texts that the statistics are made from
+COPIED = 10  # of the nearest texts, all copies come in
 LEAST_CHUNKS = 16_384  # that a large scope has
 
 Describe = Callable[[tuple[str, ...]], Corpus]
@@ -157,8 +159,10 @@ class LargeScopes:
             scores = vectors @ direction
         else:
             scores = compare(directions, vectors, measure_lengths(compared.statistics, vectors))[0]
-        best = np.argsort(-scores, kind="stable")[:most]
-        return {keys[place] for place in best.tolist()}, near.compared > most
+        order = np.argsort(-scores, kind="stable")
+        different = order[np.diff(scores[order], prepend=np.inf) < -TIE][:COPIED]
+        copies = self._store.vectors.copies([keys[place] for place in different.tolist()], selection, most)
+        return {*(keys[place] for place in order[:most].tolist()), *copies}, near.compared > most
 
     def _load(self, compared: _Compared, keys: Sequence[int]) -> tuple[list[int], Vectors]:
         """Return the keys that have a vector, and these, of length 1; what was read before is not read again."""

@@ -101,7 +101,8 @@ def expect(bits, allowed, direction, count):
     rows = [row for row in rows if len(rows) <= first or differing[row] <= sorted(differing.values())[first - 1]]
     weights = np.clip(np.rint(direction / np.float32(np.abs(direction).max() / 7.5)), -8, 7)
     summed = {row: int(weights[bits[row]].sum()) for row in rows}
-    return [row for row in rows if len(rows) <= count or summed[row] >= sorted(summed.values())[-count]]
+    kept = {row for row in rows if len(rows) <= count or summed[row] >= sorted(summed.values())[-count]}
+    return sorted(kept)
 
 
 @pytest.mark.usefixtures("few")

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import EmbedderMismatchError
-from .compile import compile_scope
+from ..filters import Selection
+from .compile import compile_scope, compile_selection
 from .connection import select, select_one
 from .database import Database
 from .protocols import Space
@@ -22,11 +23,15 @@ SELECT chunk.hash, embedding.vector FROM chunk
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? AND NOT embedding.given
 WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) AND length(embedding.vector) = ? GROUP BY chunk.hash
 """
-# The hashes of texts are spread evenly, so those below a bound are a sample, the same one however they were stored.
+# The hashes of texts are spread evenly, so the first ones are a sample, the same one however they were stored.
 SAMPLE = """
-SELECT chunk.key, embedding.vector FROM chunk JOIN record ON record.key = chunk.record_key
+SELECT min(chunk.key), embedding.vector FROM chunk JOIN record ON record.key = chunk.record_key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
-WHERE chunk.hash < ? AND {scope} GROUP BY chunk.hash HAVING chunk.key = min(chunk.key) ORDER BY chunk.hash
+WHERE {scope} GROUP BY chunk.hash ORDER BY chunk.hash LIMIT ?
+"""
+COPIES = """
+SELECT chunk.key FROM json_each(?) AS one JOIN chunk AS known ON known.key = one.value
+JOIN chunk ON chunk.hash = known.hash JOIN record ON record.key = chunk.record_key WHERE {selection} LIMIT ?
 """
 SAVE = """
 INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
@@ -89,15 +94,21 @@ class VectorTable:
                 connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
 
     def sample(self, space: Space, scope: str, size: int) -> tuple[int, Vectors]:
-        """Return how many chunks a scope and its subtree have, and the vectors of about `size` of its texts."""
+        """Return how many chunks a scope and its subtree have, and the vectors of `size` different texts of it."""
         clause = compile_scope(scope)
         count = f"SELECT count(*) FROM record JOIN chunk ON chunk.record_key = record.key WHERE {clause.sql}"
         with self._database.read() as connection:
             chunks = int(select(connection, count, clause.bindings)[0][0])
-            share = min(1.0, size / max(chunks, 1))
-            bound = int(share * 0xFFFFFFFF).to_bytes(4, "big") + b"\xff" * 12
-            rows = select(connection, SAMPLE.format(scope=clause.sql), (space.id, bound, *clause.bindings))
+            rows = select(connection, SAMPLE.format(scope=clause.sql), (space.id, *clause.bindings, size))
         return chunks, stack_vectors(rows, space.dimensions)[1]
+
+    def copies(self, keys: Sequence[int], selection: Selection, most: int) -> list[int]:
+        """Return the keys of up to `most` selected chunks that say the same as one of these."""
+        clause = compile_selection(selection)
+        sql = COPIES.format(selection=clause.sql)
+        with self._database.read() as connection:
+            rows = select(connection, sql, (json.dumps(list(keys)), *clause.bindings, most))
+        return [key for (key,) in rows]
 
     def load(self, space: Space, keys: Sequence[int]) -> tuple[list[int], Vectors]:
         """Return the keys that have a vector in the space, ascending, and the vectors, shape (n, dimensions)."""
