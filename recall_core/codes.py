@@ -49,10 +49,10 @@ def make_planes(codes: Codes) -> Planes:
 
 
 def find_nearest(planes: Planes, allowed: Flags, direction: Vectors, count: int) -> Rows:
-    """Return about `count` of the `allowed` rows whose vectors have the largest dot product with a direction, shape
-    (dimensions,), ascending: all that are as good as the last of them.
+    """Return `count` of the `allowed` rows whose vectors have the largest dot product with a direction, shape
+    (dimensions,), ascending.
 
-    If they are copies of a few, one row of each of the next different ones comes as well, until `count` are different.
+    If some are copies, one row of each of the next different ones comes as well, until `count` are different.
     """
     first = max(FIRST, 10 * count)
     sought = make_planes(encode(direction[None], np.zeros_like(direction)))[:, 0]
@@ -71,10 +71,10 @@ def _keep_best(planes: Planes, direction: Vectors, count: int) -> tuple[Rows, bo
     """Return the rows to keep, ascending, and whether `count` of all rows are different."""
     weights = -_weigh(planes, direction)
     digests = (planes * MIXERS[: len(planes), None]).sum(axis=0, dtype=np.uint64)
-    order = np.lexsort((digests, weights))
+    order = np.lexsort((-np.arange(len(weights)), digests, weights))  # of copies the newest first
     news = (np.diff(weights[order], prepend=weights[order[0]] - 1) != 0) | (np.diff(digests[order], prepend=0) != 0)
     firsts = order[news]
-    return np.union1d(_smallest(weights, count), firsts[:count]), len(firsts) >= count
+    return np.union1d(order[:count], firsts[:count]), len(firsts) >= count
 
 
 def _compare_allowed(

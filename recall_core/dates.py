@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,15 @@ def find_times(text: str, now: int, created: NDArray[np.int64]) -> list[tuple[in
     """Return the times that a text names as (from, to) in microseconds, given the time and when records were made."""
     if not len(created):
         return []
-    oldest = datetime.fromtimestamp(int(created.min()) / 1e6, UTC).date()
-    today = datetime.fromtimestamp(now / 1e6, UTC).date()
+    oldest, today = _find_day(int(created.min())), _find_day(now)
     return [
         ((period.first - EPOCH).days * MICROS_PER_DAY, ((period.last - EPOCH).days + 1) * MICROS_PER_DAY)
         for period in find_periods(text, today, oldest)
     ]
+
+
+def _find_day(micros: int) -> date:
+    return EPOCH + timedelta(days=micros // MICROS_PER_DAY)
 
 
 def weigh_dates(created: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> Scores:

@@ -124,7 +124,7 @@ class Indexer:
 
     def reindex_stale(self) -> int:
         """Index the records that another program added or changed; return how many there were."""
-        total, after = 0, 0
+        total, after = 0, -(1 << 63)  # another program may have chosen any key
         while records := self._store.records.stale(BATCH, after):
             after = records[-1].key
             prepared = [(stale, self._prepare_stale(stale)) for stale in records]  # takes long: outside the lock

@@ -16,6 +16,7 @@ from .whitening import Statistics, compare, direct, measure, measure_lengths
 if TYPE_CHECKING:
     from .models import Vectors
 
+MIXER = np.int64(0x1E3779B97F4A7C15)  # spreads the bits of a vector over those of a hash
 SAMPLE = 4_096  # texts that the statistics of a scope are made from
 
 
@@ -44,12 +45,15 @@ class FrameVectors:
 def sample_texts(frame: Frame, vectors: FrameVectors) -> Vectors:
     """Return the vectors that the statistics of a frame's first block are made from.
 
-    A text that is stored several times counts once, or it would be taken for what all texts have in common. Of many
-    texts every n-th in the order of their hashes is taken: the same ones, in the same order, however they were stored.
+    A text that is stored several times counts once, or it would be taken for what all texts have in common; with
+    vectors of its own each time, as callers may give, it counts each time. Of many every n-th in the order of their
+    hashes is taken: the same ones, in the same order, however they were stored.
     """
     block = frame.blocks[0]
     rows = np.flatnonzero(vectors.present[: len(block)])
-    _, firsts = np.unique(block.hashes[rows], return_index=True)
+    heads = np.zeros((len(rows), 2), dtype=np.float32)
+    heads[:, : vectors.blocks[0].shape[1]] = vectors.blocks[0][rows, :2]
+    _, firsts = np.unique(block.hashes[rows] ^ (heads.view(np.int64)[:, 0] * MIXER), return_index=True)
     rows = rows[firsts]
     return vectors.blocks[0][rows[:: -(-max(len(rows), 1) // SAMPLE)]]
 

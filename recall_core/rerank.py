@@ -49,15 +49,15 @@ def order_reranked(items: Sequence[Item], scores: Sequence[float | None]) -> lis
 
 def _score(score: RerankFunction, query: str, texts: Sequence[str]) -> list[float]:
     try:
-        given = score(query, texts)
+        values = _as_list(score(query, texts))
+        count = len(values)
     except RerankError:
         raise
     except Exception as error:  # a reranker is foreign code, and a search does without
         raise RerankError(f"the reranker failed: {type(error).__name__}: {error}") from error
-    values = _as_list(given)
-    if len(values) != len(texts):
+    if count != len(texts):
         raise RerankError(
-            f"the reranker gave {len(values)} scores for {len(texts)} texts; it must return one for each of them"
+            f"the reranker gave {count} scores for {len(texts)} texts; it must return one for each of them"
         )
     return [_as_float(value, place, len(values)) for place, value in enumerate(values)]
 

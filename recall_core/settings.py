@@ -33,7 +33,8 @@ class Settings:
     recency_half_life_days: float = 30.0
     """After this many days a memory counts half as recent."""
     candidates: int = 200
-    """How many chunks the keyword leg hands to the ranking, and how many of the fused ones take part in it."""
+    """How many records take part in recency, reranking and the levelling of relevances, and how many chunks each leg
+    brings of a scope that is too large to be held in memory."""
     rrf_k: int = 60
     """The constant of `fusion="rrf"`: the larger, the less the first places count."""
     reranker: Reranker | RerankFunction | None = None

@@ -100,7 +100,9 @@ def compare(directions: Directions, passages: Vectors, lengths: Vectors) -> Vect
     """
     # vecdot takes each passage by itself, so its cosine does not depend on the others, and starts no threads: those of
     # a matrix product wait for each other, and on a busy machine that takes longer than the product.
-    products = np.stack([np.vecdot(passages, vector) for vector in directions.vectors])
+    products = np.empty((len(directions.vectors), len(passages)), dtype=np.float32)
+    for place, vector in enumerate(directions.vectors):
+        products[place] = np.vecdot(passages, vector)
     return np.asarray(np.clip((products - directions.offsets[:, None]) / lengths, -1.0, 1.0), dtype=np.float32)
 
 

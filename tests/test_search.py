@@ -400,3 +400,14 @@ def test_a_query_that_is_no_string_is_refused(memory, query):
 def test_a_query_vector_that_does_not_fit_is_refused(memory, vector, mode):
     with pytest.raises(VectorError):
         memory.search("docker", vector=vector, mode=mode)
+
+
+def test_diversity_among_nothing_is_nothing(memory):
+    assert list(memory.search("docker", diversify=0.5, tags=["no such tag"])) == []
+    assert list(memory.search("docker", diversify=0.5, min_relevance=1.0)) == []
+
+
+@pytest.mark.parametrize("now", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
+def test_a_search_works_at_both_ends_of_time(memory, now):
+    memory.add("docker at the end of time", created_at="9999-12-31T23:59:59.999999Z")
+    assert memory.search("docker, last week or in May", now=now)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recall_core.text.dates import MOST_PERIODS, find_periods
+from recall_core.text.dates import MOST_NAMED, MOST_YEARS, find_periods
 
 TODAY = date(2026, 1, 31)  # a Saturday
 SINCE = date(2024, 6, 1)
@@ -28,6 +28,8 @@ def found(text, today=TODAY, since=SINCE):
         "on May 8 2024",
         "2024年5月8日发生了什么",
         "2024 年 5 月 8 号",
+        "2024/05/08",
+        "on 2024.05.08",
     ],
 )
 def test_a_day_with_its_year_is_that_day(text):
@@ -60,6 +62,10 @@ def test_days_to_come_are_not_meant():
         ("what did I say today?", "2026-01-31", "2026-01-31"),
         ("昨天说了什么", "2026-01-30", "2026-01-30"),
         ("前天", "2026-01-29", "2026-01-29"),
+        ("the day before yesterday", "2026-01-29", "2026-01-29"),
+        ("十一天前", "2026-01-20", "2026-01-20"),
+        ("二十天前", "2026-01-11", "2026-01-11"),
+        ("ten days ago", "2026-01-21", "2026-01-21"),
         ("this week", "2026-01-26", "2026-01-31"),
         ("上周的会议", "2026-01-19", "2026-01-25"),
         ("last month", "2025-12-01", "2025-12-31"),
@@ -82,9 +88,22 @@ def test_what_is_no_date_is_not_taken_for_one(text):
     assert found(text) == []
 
 
+def test_letters_that_fold_to_others_are_no_numbers():
+    assert found("ſix days ago") == [("2026-01-25", "2026-01-25")]
+    assert found("fıve years ago") == []
+
+
+def test_each_month_that_is_named_is_found_in_every_year():
+    assert len(found("in May and in June", since=date(2010, 1, 1))) == 2 * 16
+
+
+def test_a_long_list_of_dates_is_read_no_further_than_it_helps():
+    assert len(found("1月," * 20_000)) == MOST_NAMED * 3
+
+
 @given(st.text(max_size=200), st.dates(), st.dates())
 def test_any_text_is_read_whenever_it_is(text, today, since):
     periods = find_periods(text + " last year 上个月 100 years ago in May 九年前 5月", today, since)
-    assert len(periods) <= MOST_PERIODS
+    assert len(periods) <= MOST_NAMED * (MOST_YEARS + 1)
     assert all(period.first <= period.last for period in periods)
     assert all(period.first <= today + timedelta(days=0) for period in periods)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 INDEX_FROM = 16_384
 # So many changed vectors are taken up at a time; fewer wait, and are compared one by one.
 REFRESH_FROM, REFRESH_BATCH = 256, 4_096
-MOST_TIES = 4  # times the limit; so many are returned if they are equally near
 MANY = 250_000  # codes; among more, twice as many have to be kept to find the nearest
 # With a filter, so many of the nearest are looked at before all selected chunks are asked for.
 PROBES = (2_000, 20_000)
@@ -180,13 +179,10 @@ def search_codes(
 
 
 def list_keys(held: Held, rows: NDArray[np.int64], direction: Vectors, limit: int) -> list[int]:
-    """Return the keys of about `limit` of some rows, those whose codes are nearest to a direction.
-
-    Of more than four times as many, which are copies of one text, the newest.
-    """
-    if len(rows) > limit + limit // 4:
+    """Return the keys of about `limit` of some rows, those whose codes are nearest to a direction, ascending."""
+    if len(rows) > 2 * limit:
         rows = rows[find_nearest(held.planes[:, rows], np.ones(len(rows), bool), direction, limit)]
-    keys: list[int] = np.sort(held.keys[rows])[-MOST_TIES * limit :].tolist()
+    keys: list[int] = np.sort(held.keys[rows]).tolist()
     return keys
 
 
