@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .settings import Settings
     from .view import View
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "DEFAULT",

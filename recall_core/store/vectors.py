@@ -27,7 +27,7 @@ WHERE chunk.hash IN (SELECT unhex(value) FROM json_each(?)) AND length(embedding
 SAMPLE = """
 SELECT min(chunk.key), embedding.vector FROM chunk JOIN record ON record.key = chunk.record_key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
-WHERE {scope} GROUP BY chunk.hash, iif(embedding.given, chunk.key, 0) ORDER BY chunk.hash, chunk.key LIMIT ?
+WHERE {scope} GROUP BY chunk.hash ORDER BY chunk.hash LIMIT ?
 """
 COPIES = """
 SELECT chunk.key FROM json_each(?) AS one JOIN chunk AS known ON known.key = one.value
