@@ -11,7 +11,7 @@ SOURCES := pyproject.toml README.md LICENSE NOTICE \
            $(shell find recall_core -name __pycache__ -prune -o -print)
 
 # Nobody's own settings may leak into a test run.
-unexport PYTHONPATH PYTHONHOME RECALL_DB RECALL_MODEL
+unexport PYTHONPATH PYTHONHOME RECALL_DB RECALL_MODEL RECALL_MODELS HF_ENDPOINT
 # Tests see what is installed, never the checkout that they are started from.
 TESTED  := PYTHONSAFEPATH=1 RECALL_TEST_WHEEL=1 HYPOTHESIS_PROFILE=ci
 

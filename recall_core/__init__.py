@@ -10,21 +10,24 @@ from .errors import RecallError
 
 if TYPE_CHECKING:
     from .aio import AsyncMemory
-    from .embedding import DEFAULT, CrossEncoder, OnnxEmbedder
+    from .doctor import Checkup
+    from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
     from .memory import Memory
-    from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reranker, Stats, Why
+    from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reembedded, Reranker, Stats, Why
     from .scopes import escape_segment
     from .session import Session
-    from .settings import Settings
+    from .settings import CHAT_HISTORY, Settings
     from .view import View
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
+    "CHAT_HISTORY",
     "DEFAULT",
     "And",
     "AsyncMemory",
+    "Checkup",
     "Chunk",
     "Chunker",
     "Condition",
@@ -33,6 +36,7 @@ __all__ = [
     "Filter",
     "Hit",
     "Hits",
+    "HttpEmbedder",
     "Memory",
     "NewRecord",
     "Not",
@@ -40,6 +44,7 @@ __all__ = [
     "Or",
     "RecallError",
     "Record",
+    "Reembedded",
     "Reranker",
     "Session",
     "Settings",
@@ -48,6 +53,7 @@ __all__ = [
     "Why",
     "errors",
     "escape_segment",
+    "model_path",
 ]
 
 # Where each lazily imported name lives: importing the package costs a few milliseconds until one of them is used.
@@ -55,7 +61,10 @@ _HOMES = {
     "AsyncMemory": "aio",
     "CrossEncoder": "embedding",
     "DEFAULT": "embedding",
+    "HttpEmbedder": "embedding",
     "OnnxEmbedder": "embedding",
+    "model_path": "embedding",
+    "Checkup": "doctor",
     "And": "filters",
     "Condition": "filters",
     "Filter": "filters",
@@ -69,11 +78,13 @@ _HOMES = {
     "Hits": "models",
     "NewRecord": "models",
     "Record": "models",
+    "Reembedded": "models",
     "Reranker": "models",
     "Stats": "models",
     "Why": "models",
     "escape_segment": "scopes",
     "Session": "session",
+    "CHAT_HISTORY": "settings",
     "Settings": "settings",
     "View": "view",
 }

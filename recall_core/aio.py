@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
+from .doctor import Checkup
 from .embedding import DEFAULT, Default
 from .engine import Progress
 from .memory import Memory
@@ -23,6 +24,7 @@ from .models import (
     NewRecord,
     OnDuplicate,
     Record,
+    Reembedded,
     SearchArguments,
     Stats,
 )
@@ -290,15 +292,45 @@ class AsyncMemory(AsyncView):
     def __repr__(self) -> str:
         return f"Async{self._memory!r}"
 
-    async def flush(self, timeout: float | None = None) -> int:
+    async def flush(
+        self,
+        timeout: float | None = None,
+        *,
+        retry_failed: bool = False,
+        limit: int | None = None,
+        progress: Progress | None = None,
+    ) -> int:
         """Index what other programs wrote, then give vectors to all chunks that wait for one, for at most `timeout`
-        seconds; return how many still wait.
+        seconds and at most `limit` chunks; return how many still wait. `progress` is called in the worker thread.
         """
-        return await asyncio.to_thread(self._memory.flush, timeout)
+        return await asyncio.to_thread(
+            self._memory.flush, timeout, retry_failed=retry_failed, limit=limit, progress=progress
+        )
+
+    async def check(self, embedder: Embedder | None = None) -> Checkup:
+        """Look for what keeps the memory from working as it should, and say what to do about it."""
+        return await asyncio.to_thread(self._memory.check, embedder)
 
     async def stats(self) -> Stats:
         """Return what the file holds and in which state it is."""
         return await asyncio.to_thread(self._memory.stats)
+
+    async def reembed(
+        self,
+        embedder: Embedder | Default | str | Path,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+        batch: int | None = None,
+    ) -> Reembedded:
+        """Move the whole file to another model; `progress` is called in a worker thread.
+
+        Cancelling the awaiting task does not stop it: it is completed in its thread.
+        """
+        return await asyncio.to_thread(self._memory.reembed, embedder, progress=progress, batch=batch)
+
+    async def abort_reembed(self) -> str | None:
+        """Drop what an unfinished `reembed` has done, and return the model it was moving to; None if there is none."""
+        return await asyncio.to_thread(self._memory.abort_reembed)
 
     async def close(self) -> None:
         """Close the file."""

@@ -12,6 +12,7 @@ from .errors import InvalidInputError
 from .ids import new_id
 from .models import Json, NewRecord, OnDuplicate, Record
 from .scopes import join_scopes
+from .store import RESERVED
 from .text import clean_json, clean_text
 from .times import MICROS_PER_SECOND, Time, from_micros, to_micros
 
@@ -74,6 +75,13 @@ def check_name(name: str, what: str) -> str:
     bad = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
     if bad is not None:
         raise InvalidInputError(f"{what} {name!r} has the character {bad!r}, which is not printable; leave it out")
+    return name
+
+
+def check_space(name: str) -> str:
+    """Return the name of a caller's vector space."""
+    if check_name(name, "space").startswith(RESERVED):
+        raise InvalidInputError(f"space {name!r} is a name that memories keep for themselves; choose another")
     return name
 
 

@@ -8,10 +8,12 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .drafting import check_name, make_record, read_mapping
+from .causes import Cause
+from .drafting import check_space, make_record, read_mapping
 from .errors import InvalidInputError
 from .indexer import Indexer
 from .models import Embedder, Json, NewRecord, Record
+from .query_cache import QueryCache
 from .settings import Settings
 from .store import OWN_SPACE, Draft, Space, SqliteStore, Stored
 from .times import MICROS_PER_SECOND
@@ -25,20 +27,30 @@ BATCH = 256  # records in one transaction of a bulk add
 Progress = Callable[[int], object]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Engine:
-    """Everything that an open memory and its views share."""
+    """Everything that an open memory and its views share. Only its model may change, together with the file's."""
 
     store: SqliteStore
     indexer: Indexer
     settings: Settings
     clock: Callable[[], float]
     words: frozenset[str]
+    cache: QueryCache
+    trouble: Cause  # what keeps searches from using vectors
 
     @property
     def embedder(self) -> Embedder | None:
         """The embedder of the memory's own space."""
         return self.indexer.embedder
+
+    def adopt(self, indexer: Indexer) -> Indexer:
+        """Go on with another indexer, whose model the file was moved to, and return the old one. Calls that have begun
+        end with that, which knows that its model is not the file's any more.
+        """
+        before, self.indexer = self.indexer, indexer
+        self.__dict__.pop("searcher", None)
+        return before
 
     def refresh(self) -> None:
         """Make the statistics of searched scopes anew when they are next wanted."""
@@ -55,7 +67,8 @@ class Engine:
         from .legs import Legs
         from .search import Searcher
 
-        return Searcher(self.store, Legs(self.store, self.embedder), self.settings, self.words)
+        legs = Legs(self.store, self.embedder, self.cache, self.settings.embed_failures)
+        return Searcher(self.store, legs, self.settings, self.words, self.trouble)
 
 
 def write_records(
@@ -88,7 +101,9 @@ def store_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Dra
                 save_vector(engine, spaces[new.space or OWN_SPACE], result, new.vector)
         for space in spaces.values():
             engine.store.index.refresh(space)
-    engine.indexer.embed([key for result in stored for key in result.chunk_keys])
+        keys = [key for result in stored for key in result.chunk_keys]
+        claim = engine.indexer.claim(keys)
+    engine.indexer.embed(keys, claim)
     return stored
 
 
@@ -107,9 +122,9 @@ def space_for(engine: Engine, new: NewRecord) -> Space:
 
     if new.vector is None or isinstance(new.vector, str) or not hasattr(new.vector, "__len__"):
         raise InvalidInputError(f"vector is a sequence of numbers, not {new.vector!r}")
-    name = new.space or OWN_SPACE
+    name = OWN_SPACE if new.space is None else check_space(new.space)
     known = engine.store.vectors.find_space(name)
-    if known is not None:
+    if known is not None and (name != OWN_SPACE or engine.embedder is None):
         return known
     check_vectors([new.vector], 1, len(new.vector))  # no space for a vector that can't be stored
     if name == OWN_SPACE and engine.embedder is not None:
@@ -120,7 +135,7 @@ def space_for(engine: Engine, new: NewRecord) -> Space:
 def make_draft(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bool = False) -> Draft:
     """Return what is to be stored of a new record below `base`. Raises InvalidInputError."""
     if new.space is not None:
-        check_name(new.space, "space")
+        check_space(new.space)
         if new.vector is None:
             raise InvalidInputError(f"the space {new.space!r} was given without a vector to put there")
     record = make_record(new, base, engine.now())

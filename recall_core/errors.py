@@ -13,11 +13,22 @@ RecallError
 ├── EmbeddingError                    vectors
 │   ├── EmbedderMismatchError         the file's vectors come from another model
 │   ├── ModelNotFoundError            a model's files are missing or damaged
+│   ├── ModelDownloadError            a model's files can't be downloaded: network, server, disk
+│   ├── EmbedderUnavailableError      the embedder gives no vectors now: network, key, quota; no text is at fault
+│   ├── TextRefusedError              the embedder refuses one text
+│   ├── PartlyEmbeddedError           some texts of a call have vectors, others do not
 │   └── VectorError(ValueError)       a vector of the wrong size, with NaN or infinity, or all zeros
 └── RerankError                       a reranker failed, or gave no usable scores
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class RecallError(Exception):
@@ -72,8 +83,50 @@ class ModelNotFoundError(EmbeddingError):
     """A model's files are missing or damaged."""
 
 
+class ModelDownloadError(EmbeddingError):
+    """A model's files can't be downloaded: the network, the server or the disk."""
+
+
 class VectorError(EmbeddingError, ValueError):
     """A vector has the wrong number of dimensions, NaN or infinity in it, or no length."""
+
+
+class EmbedderUnavailableError(EmbeddingError):
+    """The embedder gives no vectors: network, key, quota, answers that are none. No text is at fault.
+
+    `retry_after` are the seconds to wait that a provider asked for; `permanent` says that waiting will not help, only
+    another key, model or setting.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, permanent: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.permanent = permanent
+
+
+class TextRefusedError(EmbeddingError):
+    """The embedder refuses one text, by a content filter or as too long. Others are not concerned."""
+
+
+class PartlyEmbeddedError(EmbeddingError):
+    """Some texts of a call have vectors, others do not.
+
+    `vectors` holds the vectors that were made, each of shape (dimensions,), by the position of their text in the call;
+    `refused` says why a text was refused, by its position. All other texts have none because of `failure`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        vectors: Mapping[int, NDArray[np.float32]],
+        refused: Mapping[int, str],
+        failure: EmbeddingError | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.vectors = vectors
+        self.refused = refused
+        self.failure = failure
 
 
 class RerankError(RecallError):

@@ -24,6 +24,7 @@ from .fusion import TIE
 from .large import LargeScopes
 from .meaning import score_meaning
 from .models import Embedder, LanguageMeans
+from .query_cache import QueryCache
 from .request import Request
 from .scope_cache import Scope, ScopeCache
 from .store import OWN_SPACE, Space, SqliteStore
@@ -58,9 +59,11 @@ class Seen:
 class Legs:
     """Runs both legs over one store."""
 
-    def __init__(self, store: SqliteStore, embedder: Embedder | None) -> None:
+    def __init__(self, store: SqliteStore, embedder: Embedder | None, recent: QueryCache, most_failures: int) -> None:
         self._store = store
         self._embedder = embedder
+        self._recent = recent
+        self._most_failures = most_failures
         self._cache = ScopeCache(store)
         self._large = LargeScopes(store)
 
@@ -76,27 +79,40 @@ class Legs:
 
     def check_model(self, space: Space) -> None:
         """Raise EmbeddingError if the vectors of a space come from another model than the queries'."""
-        if self._embedder is not None and self._embedder.model_id != space.model:
-            raise EmbeddingError(f"the vectors were made by {space.model}, not by {self._embedder.model_id}")
+        embedder = self._embedder
+        if embedder is not None and (embedder.model_id, embedder.dimensions) != (space.model, space.dimensions):
+            raise EmbeddingError(
+                f"the vectors of the file are those of {space.model} now, not of {embedder.model_id}; "
+                "open it again with that embedder"
+            )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the query vectors, shape (texts, dimensions). Raises EmbeddingError, whatever the embedder raised."""
-        if self._embedder is None:
+        embedder = self._embedder
+        if embedder is None:
             raise EmbeddingError("this memory was opened without an embedder")
         try:
             cut = [text[:MAX_CHARACTERS] for text in texts]  # as the keyword leg does
-            return check_vectors(self._embedder.embed_queries(cut), len(cut), self._embedder.dimensions)
+            return self._recent.embed(
+                f"{embedder.model_id} {embedder.dimensions}",
+                cut,
+                lambda new: check_vectors(embedder.embed_queries(new), len(new), embedder.dimensions),
+            )
         except RecallError:
             raise
         except Exception as error:
             raise EmbeddingError(f"the embedder failed on the query: {type(error).__name__}: {error}") from error
 
-    def look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen:
-        """Return what both legs say of the chunks that a request may see, all of them as of one moment."""
+    def look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen | None:
+        """Return what both legs say of the chunks that a request may see, all of them as of one moment; None if by then
+        the file has moved to another model than the one that the queries were embedded for.
+        """
         space = request.space if asked.vectors is not None else None
         units = None if asked.vectors is None else normalize(asked.vectors)
         prior = _Prior(self._embedder, space, queries[0].language)
         with self._store.database.read():
+            if space is not None and self._store.vectors.find_space(space.name) != space:
+                return None
             scope = self._cache.open(request.selection.scope)
             if scope is None:
                 found = self._large.gather(request, queries, space, units, prior)
@@ -140,11 +156,14 @@ class Legs:
         """Say how many chunks can't be found by meaning yet, None if all can."""
         if request.space_name != OWN_SPACE or self._embedder is None:
             return None
-        waiting = self._store.vectors.count_pending()
+        compares = (meaning.compared & found.visible).any()
+        # What rests is told by the statistics: a text that was refused once and for all degrades no other search.
+        pending = self._store.pending
+        waiting = pending.waiting(self._most_failures) if compares else self._store.vectors.count_pending()
         if not waiting:
             return None
         chunks = f"{waiting} {'chunk waits' if waiting == 1 else 'chunks wait'} for a vector"
-        if (meaning.compared & found.visible).any():
+        if compares:
             return f"{chunks}, found by keywords only until then"
         return f"{KEYWORDS_ONLY}: {chunks}"
 

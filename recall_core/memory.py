@@ -5,25 +5,30 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .causes import Cause
+from .doctor import Checkup, examine
 from .embedding import DEFAULT, Default, resolve_embedder
-from .engine import Engine
-from .errors import EmbedderMismatchError
+from .engine import Engine, Progress
+from .errors import EmbedderMismatchError, InvalidInputError
 from .indexer import Indexer
-from .models import Embedder, Stats
+from .models import Embedder, Reembedded, Stats
+from .query_cache import QueryCache
+from .reembedding import describe_moves, reembed
 from .settings import Settings
 from .store import OWN_SPACE, SqliteStore, open_store
 from .store.vectors import describe_mismatch
 from .text import segmenter_version
+from .times import MICROS_PER_SECOND, from_micros
 from .view import View
 
 logger = logging.getLogger("recall_core")
 
 ANEW = 'To index all records anew, run "UPDATE record SET text = text" with sqlite3 and open the file again'
-CLOSE_TIMEOUT = 5.0  # seconds that close waits for the batch that is being embedded
 
 
 class Memory(View):
@@ -72,11 +77,22 @@ class Memory(View):
     def __repr__(self) -> str:
         return f"Memory.open({self._engine.store.path!r})"
 
-    def flush(self, timeout: float | None = None) -> int:
+    def flush(
+        self,
+        timeout: float | None = None,
+        *,
+        retry_failed: bool = False,
+        limit: int | None = None,
+        progress: Progress | None = None,
+    ) -> int:
         """Index what other programs wrote, then give vectors to all chunks that wait for one, for at most `timeout`
-        seconds; return how many still wait.
+        seconds and at most `limit` chunks; return how many still wait.
+
+        What could not be embedded before is tried again at once, but not what rests after more than
+        `Settings.embed_failures` failures, unless `retry_failed`. What other processes are embedding is waited for.
+        `progress` is called after each batch with the number of chunks embedded so far.
         """
-        waiting = self._engine.indexer.flush(timeout)
+        waiting = self._engine.indexer.flush(timeout, retry_failed=retry_failed, limit=limit, progress=progress)
         self._engine.refresh()
         return waiting
 
@@ -87,13 +103,71 @@ class Memory(View):
         notes = []
         if segmenter != segmenter_version():
             notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}. {ANEW}")
-        return engine.store.facts.stats(segmenter=segmenter, notes=tuple(notes))
+        found = engine.store.facts.stats(segmenter=segmenter, notes=tuple(notes))
+        backlog, present = engine.indexer.count(), engine.trouble.present
+        hits, misses = engine.cache.counts
+        return replace(
+            found,
+            pending=backlog.pending,
+            failed=backlog.failed,
+            resting=backlog.resting,
+            leased=backlog.leased,
+            degraded=None if present is None else present[0],
+            degraded_at=None if present is None else from_micros(int(present[1] * MICROS_PER_SECOND)),
+            query_hits=hits,
+            query_misses=misses,
+            notes=(*found.notes, *describe_moves(found)),
+        )
+
+    def check(self, embedder: Embedder | None = None) -> Checkup:
+        """Look for what keeps the memory from working as it should, and say what to do about it.
+
+        A query is embedded to see whether that works, by `embedder` or else the one that the memory was opened with;
+        nothing is written.
+        """
+        return examine(self._engine, embedder or self._engine.embedder, self.stats())
+
+    def reembed(
+        self,
+        embedder: Embedder | Default | str | Path,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+        batch: int | None = None,
+    ) -> Reembedded:
+        """Move the whole file to another model; searches go on with the old vectors until the new ones are complete.
+
+        Texts are embedded `batch` by batch (by default 128, or what the embedder likes best), and `progress` is called
+        after each with the number of chunks that are done and of all. Whatever interrupts this, the file works as
+        before, and the next call with the same model goes on where it ended. Afterwards this memory has the new model;
+        others that have the file open find by keywords, and say so, until they open it again.
+
+        Raises EmbedderMismatchError if the file is on its way to a third model, EmbeddingError if the embedder fails.
+        """
+        model = resolve_embedder(embedder)
+        if model is None:
+            raise InvalidInputError("embedder is None; give the model that the file shall move to")
+        engine, indexer = self._engine, self._engine.indexer.for_embedder(model)
+        found, left = reembed(engine, indexer, progress=progress, batch=batch)
+        if engine.embedder is not model:
+            engine.adopt(indexer).close(engine.settings.close_timeout)
+        engine.store.moves.clear()
+        engine.indexer.embed(left)
+        engine.indexer.wake()
+        return found
+
+    def abort_reembed(self) -> str | None:
+        """Drop what an unfinished `reembed` has done, and return the model it was moving to; None if there is none."""
+        space = self._engine.store.moves.abandon()
+        self._engine.store.moves.clear()
+        return None if space is None else space.model
 
     def close(self) -> None:
-        """Close the file. What is not embedded yet stays pending in it. Closing twice does nothing."""
+        """Close the file. What this memory has added and not embedded yet is embedded first, for up to
+        `Settings.close_timeout` seconds; the rest stays pending in the file. Closing twice does nothing.
+        """
         if not self._closed:
             self._closed = True
-            self._engine.indexer.close(CLOSE_TIMEOUT)
+            self._engine.indexer.close(self._engine.settings.close_timeout)
             self._engine.store.close()
 
 
@@ -111,6 +185,8 @@ def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, cl
         settings=settings,
         clock=clock,
         words=words,
+        cache=QueryCache(settings.query_cache_size, settings.query_cache_ttl, clock),
+        trouble=Cause(clock),
     )
 
 
@@ -135,5 +211,4 @@ def _catch_up(engine: Engine) -> None:
     changed = engine.indexer.reindex_stale()
     if changed:
         logger.info("%s: indexed %d records that another program had written", engine.store.path, changed)
-    if engine.indexer.has_pending():
-        engine.indexer.wake()
+    engine.indexer.wake()

@@ -167,13 +167,37 @@ class Stats:
     chunks: int
     sessions: int
     spaces: tuple[SpaceStats, ...]
-    pending: int
-    failed: int
+    pending: int  # chunks that wait for a vector
+    failed: int  # of these: could not be embedded when they were last tried
     file_bytes: int
     schema_version: int
     segmenter: str
     vector_index: str
     notes: tuple[str, ...] = ()  # what wants the owner's attention, in words
+    resting: int = 0  # of the failed: not tried again before `flush(retry_failed=True)`
+    leased: int = 0  # of the pending: are being embedded by some process
+    degraded: str | None = None  # why the last search of this process could not use the vectors
+    degraded_at: datetime | None = None  # when that was
+    query_hits: int = 0  # queries whose vector this process had kept
+    query_misses: int = 0  # queries that it had to embed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reembedded:
+    """What moving a file to another model did: the model that it has now, and the numbers of this call.
+
+    `chunks` of the file have a vector of the model, for which `embedded` texts were embedded now; the rest had one from
+    an interrupted call, or says the same as another. `recut` records were cut anew, since their chunks were too large
+    for the model. `refused` chunks have no vector since the model failed on their text; they are tried again later.
+    All are 0 if the file had the model already.
+    """
+
+    model: str
+    dimensions: int
+    chunks: int = 0
+    embedded: int = 0
+    recut: int = 0
+    refused: int = 0
 
 
 @runtime_checkable

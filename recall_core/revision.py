@@ -70,7 +70,8 @@ def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
                 keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
                 save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)
                 engine.store.index.refresh(space)
-        engine.indexer.embed(stored.chunk_keys)
+            claim = engine.indexer.claim(stored.chunk_keys)
+        engine.indexer.embed(stored.chunk_keys, claim)
         return stored.record
 
 

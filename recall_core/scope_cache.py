@@ -82,6 +82,8 @@ class ScopeCache:
         with self._lock:
             whitened = scope.spaces.get(space.id)
             if whitened is None:
+                for known in [one for one in scope.spaces.values() if one.space.name == space.name]:
+                    del scope.spaces[known.space.id]  # the vectors of the model that the file has moved from
                 whitened = scope.spaces[space.id] = self._whiten(scope, space)
             if prior.language not in whitened.by_language:
                 leaning = lean_on(prior.vector(), whitened.statistics)

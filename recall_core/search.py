@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blocks import Rows
+from .causes import Cause
 from .conversation import Own, cover_window, find_speakers, gate_context, spread_context, weigh_turns
 from .dates import find_times, weigh_dates
 from .errors import RecallError, RerankError
@@ -19,7 +20,6 @@ from .evidence import Evidence
 from .filters import selects
 from .frame import Frame
 from .fusion import Flags, Scores, blend_questions, find_ranks
-from .indexer import describe_speaker
 from .legs import KEYWORDS_ONLY, Asked, Legs
 from .models import Hit, Hits, Why
 from .ranking import blend_recency, decay, diversify, level_ties, select_best, sort_places
@@ -27,6 +27,7 @@ from .relevance import CONTEXT_SHARE, KEYWORD_WEIGHT, judge, level
 from .request import Request
 from .rerank import order_reranked, rerank
 from .settings import Settings
+from .speakers import describe_speaker
 from .store import OWN_SPACE, SqliteStore
 from .surroundings import Surroundings
 from .text import Query, analyse_query
@@ -60,8 +61,11 @@ class Ranked:
 class Searcher:
     """Answers requests from one store."""
 
-    def __init__(self, store: SqliteStore, legs: Legs, settings: Settings, words: frozenset[str]) -> None:
+    def __init__(
+        self, store: SqliteStore, legs: Legs, settings: Settings, words: frozenset[str], trouble: Cause
+    ) -> None:
         self._store = store
+        self._trouble = trouble
         self._legs = legs
         self._settings = settings
         self._words = words
@@ -78,7 +82,10 @@ class Searcher:
         parts = query.questions if request.fusion == "default" else ()
         queries = [query, *(analyse_query(question, self._words) for question in parts)]
         asked = self._ask(request, queries)
-        seen = self._legs.look(request, queries, asked)
+        while (seen := self._legs.look(request, queries, asked)) is None:
+            request = replace(request, space=self._store.vectors.find_space(request.space_name))
+            asked = self._ask(request, queries, moved=True)
+        self._note_trouble(request, seen.degraded)
         if not len(seen.evidence.frame):
             return Hits((), seen.evidence.mode, seen.degraded)
         ranked = self._rank(request, query, seen.evidence, seen.around)
@@ -89,17 +96,31 @@ class Searcher:
         vectors = self._store.vectors
         return request.space is None and not vectors.spaces() and vectors.count_pending() == 0
 
-    def _ask(self, request: Request, queries: Sequence[Query]) -> Asked:
-        """Return the vectors of the queries, or why there are none."""
+    def _note_trouble(self, request: Request, degraded: str | None) -> None:
+        """Note what kept the memory's own vectors from being used, or that they were."""
+        own = request.space_name == OWN_SPACE and request.vector is None and self._legs.embeds
+        if not own or request.mode == "keyword":
+            return
+        if degraded is not None and degraded.startswith(KEYWORDS_ONLY):
+            self._trouble.note(degraded, "%s: %s", self._store.path, degraded)
+        else:
+            self._trouble.clear(f"{self._store.path}: memories are found by meaning again")
+
+    def _ask(self, request: Request, queries: Sequence[Query], *, moved: bool = False) -> Asked:
+        """Return the vectors of the queries, or why there are none. `moved` says that the file went over to another
+        model since the search began, so that a given vector is one of the old model.
+        """
         if request.mode == "keyword":
             return Asked(None, None)
         name = request.space_name
         try:
+            if name == OWN_SPACE and request.space is not None:
+                self._legs.check_model(request.space)
             if request.vector is not None:
+                if moved:
+                    raise RecallError("the file moved to another model during this search; embed the query anew")
                 vectors = request.vector.reshape(1, -1)
             elif name == OWN_SPACE:
-                if request.space is not None:
-                    self._legs.check_model(request.space)
                 vectors = self._legs.embed([query.text for query in queries])
             elif request.space is not None:
                 raise RecallError(f"the space {name!r} has vectors of another model; pass one of the query as vector=")

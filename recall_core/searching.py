@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
-from .drafting import check_name
+from .drafting import check_space
 from .engine import Engine
 from .errors import InvalidInputError, VectorError
 from .filters import Selection
@@ -44,7 +44,7 @@ def make_request(
     if fusion not in get_args(Fusion):
         raise InvalidInputError(f"fusion is {fusion!r}; choose one of {', '.join(get_args(Fusion))}")
     settings = engine.settings
-    name = OWN_SPACE if space is None else check_name(space, "space")
+    name = OWN_SPACE if space is None else check_space(space)
     found = engine.store.vectors.find_space(name)
     return Request(
         text=query,
@@ -57,11 +57,21 @@ def make_request(
         candidates=max(settings.candidates if candidates is None else _whole("candidates", candidates, 1, 4096), limit),
         diversity=0.0 if diversify is None else _share("diversify", diversify),
         min_relevance=None if min_relevance is None else _share("min_relevance", min_relevance),
-        min_similarity=None if min_similarity is None else _share("min_similarity", min_similarity, least=-1.0),
+        min_similarity=_find_floor(engine, found)
+        if min_similarity is None
+        else _share("min_similarity", min_similarity, least=-1.0),
         vector=None if vector is None else _check_vector(vector, found),
         space_name=name,
         space=found,
     )
+
+
+def _find_floor(engine: Engine, space: Space | None) -> float | None:
+    """Return the least cosine that the settings have for the model of the memory's own space."""
+    if space is None or space.name != OWN_SPACE:
+        return None
+    model = space.model.casefold()
+    return next((floor for part, floor in engine.settings.similarity_floors if part.casefold() in model), None)
 
 
 def _check_vector(vector: Sequence[float], space: Space | None) -> Vectors:

@@ -47,6 +47,26 @@ class Settings:
     """`context()` leaves out what is less relevant than this, unless the call says otherwise."""
     embedding: Literal["inline", "background"] = "inline"
     """Whether `add` returns with the vectors made, or leaves them to a worker thread."""
+    embed_roles: tuple[str, ...] | None = None
+    """Only records of these roles are embedded, None: all. The others are found by keyword alone."""
+    embed_min_characters: int = 0
+    """Only texts of at least so many characters are embedded."""
+    embed_failures: int = 3
+    """A chunk that could not be embedded more often than this rests until `flush(retry_failed=True)`."""
+    backfill_interval: float = 300.0
+    """Seconds between two runs over the chunks that still wait for a vector, whoever added them; the first is made when
+    the memory is opened. `math.inf`: none."""
+    backfill_limit: int = 1000
+    """How many chunks such a run takes at most if embedding is in the background."""
+    close_timeout: float = 5.0
+    """Seconds that `close` goes on embedding what this memory has added."""
+    query_cache_size: int = 2000
+    """How many vectors of recent queries are kept in memory; 0: none."""
+    query_cache_ttl: float = 1800.0
+    """Seconds after which a query is embedded again."""
+    similarity_floors: tuple[tuple[str, float], ...] = ()
+    """Pairs of a part of a model's id and the least cosine at which its vectors count as a match. `min_similarity=` of
+    a search overrides it. Each model has a scale of its own: unrelated texts have 0.2 with one and 0.8 with another."""
     durability: Literal["normal", "full"] = "normal"
     """"normal" survives a killed process, "full" also a power cut, at the price of slower writes."""
     busy_timeout: float = 30.0
@@ -68,11 +88,24 @@ class Settings:
         self._check_number("rerank_budget", 0)
         self._check_number("context_relevance", 0, 1)
         self._check_choice("embedding", ("inline", "background"))
+        self._check_embedding()
         self._check_choice("durability", ("normal", "full"))
         self._check_number("busy_timeout", 0, 86_400)
-        words = self.dictionary
-        holds = isinstance(words, tuple) and all(isinstance(word, str) and word.strip() for word in words)
-        self._check("dictionary", holds, "a tuple of words")
+        self._check("dictionary", _are_words(self.dictionary), "a tuple of words")
+
+    def _check_embedding(self) -> None:
+        self._check(
+            "embed_roles", self.embed_roles is None or _are_words(self.embed_roles), "a tuple of roles, or None"
+        )
+        self._check_number("embed_min_characters", 0, whole=True)
+        self._check_number("embed_failures", 0, whole=True)
+        self._check_number("backfill_interval", 0.01)
+        self._check_number("backfill_limit", 1, whole=True)
+        self._check_number("close_timeout", 0, 86_400)
+        self._check_number("query_cache_size", 0, whole=True)
+        self._check_number("query_cache_ttl", 0)
+        floors = self.similarity_floors
+        self._check("similarity_floors", _are_floors(floors), "a tuple of pairs such as ('doubao-embedding', 0.4)")
 
     def _check_number(
         self, name: str, least: float, most: float = math.inf, *, whole: bool = False, most_is: str = ""
@@ -91,7 +124,38 @@ class Settings:
             raise InvalidInputError(f"Settings.{name} is {getattr(self, name)!r}; it must be {want}")
 
 
+def _are_words(words: object) -> bool:
+    return isinstance(words, tuple) and all(isinstance(word, str) and word.strip() for word in words)
+
+
+def _are_floors(floors: object) -> bool:
+    return isinstance(floors, tuple) and all(
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], int | float)
+        and -1 <= pair[1] <= 1
+        for pair in floors
+    )
+
+
 def _can_score(reranker: object) -> bool:
     if isinstance(reranker, type):  # the class is given in place of an instance
         return False
     return reranker is None or callable(reranker) or callable(getattr(reranker, "score", None))
+
+
+CHAT_HISTORY = Settings(
+    embedding="background",
+    embed_roles=("user", "assistant"),
+    embed_min_characters=11,
+    embed_failures=3,
+    backfill_interval=300.0,
+    backfill_limit=1000,
+    candidates=30,
+    query_cache_size=2000,
+    query_cache_ttl=1800.0,
+    similarity_floors=(("doubao-embedding", 0.4),),
+)
+"""Settings for the history of a chat assistant with a remote embedder: adding never waits for it, and only what user
+and assistant said in more than 10 characters is sent there. `dataclasses.replace` changes single ones."""

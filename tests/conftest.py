@@ -32,6 +32,7 @@ def _own_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECALL_DB", str(tmp_path_factory.mktemp("own") / "default.db"))
         patch.delenv("RECALL_MODEL", raising=False)
+        patch.setenv("RECALL_MODELS", str(tmp_path_factory.mktemp("models")))
         yield
 
 

@@ -45,6 +45,7 @@ def start(work: str, path: Path, number: int = 0) -> subprocess.Popen[str]:
 
 def run_python(arguments: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     """Start this Python with the tests' folder on its path."""
+    path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, *arguments],
         stdin=stdin,
@@ -52,7 +53,7 @@ def run_python(arguments: list[str], stdin: int = subprocess.DEVNULL) -> subproc
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONUTF8": "1"},
+        env={**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"},
     )
 
 
@@ -100,7 +101,9 @@ def faults(path: Path | str) -> list[str]:
         except sqlite3.DatabaseError as error:
             found.append(f"full-text index: {error}")
         connection.rollback()
+        ((version,),) = connection.execute("PRAGMA user_version")
         for name, sql in ORPHANS.items():
+            sql = sql.format(embeds="embeds" if version > 2 else "1")
             found += [f"{name}: {row[0]}" for row in connection.execute(sql)]
     return found
 
@@ -115,7 +118,8 @@ ORPHANS = {
     "chunk missing in the full-text index": "SELECT key FROM chunk EXCEPT SELECT id FROM chunk_fts_docsize",
     "chunk left in the full-text index": "SELECT id FROM chunk_fts_docsize EXCEPT SELECT key FROM chunk",
     "chunk with neither vector nor turn": """
-        SELECT key FROM chunk WHERE key NOT IN (SELECT chunk_key FROM embedding UNION SELECT chunk_key FROM pending)""",
+        SELECT key FROM chunk WHERE {embeds}
+        AND key NOT IN (SELECT chunk_key FROM embedding UNION SELECT chunk_key FROM pending)""",
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from math import isfinite
 
 import numpy as np
 import pytest
 from support import HashedEmbedder
 
-from recall_core import Memory
+from recall_core import Memory, Settings
 from recall_core.errors import VectorError
 
 TEXTS = {"deploy": "docker compose deploys the services", "cat": "the cat sat on the mat", "disk": "磁盘满了先清理日志"}
@@ -154,6 +155,77 @@ def test_typical_vectors_that_fail_are_done_without(clock, mode, means):
         hits = fill(memory).search("docker services", mode=mode)
         assert (ids(hits)[0], hits.mode, hits.degraded) == ("deploy", mode, None)
         assert all(isfinite(hit.score) for hit in hits)
+
+
+# What is told of it
+
+
+def test_the_last_cause_and_its_time_are_in_the_statistics_until_a_search_works_again(memory, embedder, clock):
+    assert (memory.stats().degraded, memory.stats().degraded_at) == (None, None)
+    embedder.failure = refuse
+    memory.search("docker")
+    clock.advance(60)
+    hits = memory.search("docker services")
+    stats = memory.stats()
+    assert (stats.degraded, stats.degraded_at.timestamp()) == (hits.degraded, clock())
+    embedder.failure = None
+    memory.search("docker services")
+    assert (memory.stats().degraded, memory.stats().degraded_at) == (None, None)
+
+
+def test_a_cause_is_logged_once_and_not_with_every_search(memory, embedder, caplog):
+    caplog.set_level(logging.INFO)
+    embedder.failure = refuse
+    for number in range(20):
+        memory.search(f"docker {number}")
+    assert [message for message in caplog.messages if "found by keywords only" in message] == [
+        f"{memory.stats().path}: {memory.search('docker').degraded}"
+    ]
+    embedder.failure = None
+    memory.search("docker works")
+    assert "memories are found by meaning again" in caplog.text
+
+
+def test_searches_by_keyword_and_with_a_vector_tell_nothing_of_the_embedder(memory, embedder):
+    embedder.failure = refuse
+    memory.search("docker")
+    cause = memory.stats().degraded
+    memory.search("docker", mode="keyword")
+    memory.search("docker", vector=[1.0] * 64)
+    assert memory.stats().degraded == cause
+
+
+def test_a_query_that_was_asked_before_is_answered_by_meaning_though_the_embedder_fails(memory, embedder):
+    before = look(memory.search("docker services"))
+    embedder.failure = refuse
+    assert look(memory.search("docker services")) == before
+
+
+def test_memories_that_all_wait_for_a_vector_are_a_cause_until_they_have_it(clock):
+    embedder = Refusing()
+    with Memory.open(":memory:", embedder=embedder, clock=clock) as memory:
+        hits = fill(memory).search("docker services")
+        assert (memory.stats().degraded, hits.mode) == (hits.degraded, "keyword")
+        embedder.refuses = False
+        memory.flush()
+        memory.search("docker services")
+        assert memory.stats().degraded is None
+
+
+# Floors
+
+
+def test_a_floor_holds_for_the_models_that_it_is_meant_for(clock):
+    settings = Settings(similarity_floors=(("Ark-Model", 0.99),))
+    found = {}
+    for model in ("ark-model-7 (query: )", "another"):
+        embedder = HashedEmbedder(model_id=model)
+        with Memory.open(":memory:", embedder=embedder, clock=clock, settings=settings) as memory:
+            fill(memory)
+            found[model] = ids(memory.search("docker", mode="semantic"))
+            assert ids(memory.search(TEXTS["cat"], mode="semantic"))[0] == "cat"
+            assert len(memory.search("docker", mode="semantic", min_similarity=-1.0)) == 3
+    assert [len(hits) for hits in found.values()] == [0, 3]
 
 
 # No embedder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 
@@ -133,17 +134,17 @@ def test_no_text_of_a_memory_is_logged(db_path, caplog):
 
 def test_failed_texts_are_tried_again_after_a_while_that_grows(db_path, clock):
     embedder = MoodyEmbedder("poison")
-    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
+    settings = Settings(embed_failures=9, backfill_interval=math.inf)
+    with Memory.open(db_path, embedder=embedder, clock=clock, settings=settings) as memory:
         memory.add("poison")
         tried = []
-        due = memory._engine.store.pending.due
         for _ in range(4):
-            waited = 0
-            while not due(1, int(clock() * 1e6)):
+            waited, calls = 0, embedder.calls
+            while embedder.calls == calls:
                 clock.advance(30)
                 waited += 30
+                memory._engine.indexer._queue.run(1)
             tried.append(waited)
-            memory._engine.indexer._embed_batch(None)
     assert tried == [60, 120, 240, 480]
 
 
@@ -244,10 +245,10 @@ def test_what_another_process_left_pending_is_taken_up_by_the_worker(db_path, em
         assert vector_faults(memory) == []
 
 
-def test_closing_leaves_in_the_file_what_is_pending(db_path, monkeypatch):
-    monkeypatch.setattr("recall_core.memory.CLOSE_TIMEOUT", 0.05)
+def test_closing_leaves_in_the_file_what_is_pending(db_path):
     embedder = SlowEmbedder()
-    memory = Memory.open(db_path, embedder=embedder, settings=BACKGROUND)
+    settings = Settings(embedding="background", close_timeout=0.05)
+    memory = Memory.open(db_path, embedder=embedder, settings=settings)
     memory.add("Rockets fly")
     assert embedder.begun.wait(20)
     memory.close()

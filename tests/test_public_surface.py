@@ -18,7 +18,7 @@ from support import ROOT
 import recall_core
 from recall_core import errors
 
-HEAVY = ["numpy", "onnxruntime", "tokenizers", "jieba", "rjieba", "opencc", "Stemmer", "click", "rich"]
+HEAVY = ["numpy", "onnxruntime", "tokenizers", "jieba", "rjieba", "opencc", "Stemmer", "click", "rich", "httpx"]
 SOURCES = sorted((ROOT / "recall_core").rglob("*.py"))
 Functions = ast.FunctionDef | ast.AsyncFunctionDef
 

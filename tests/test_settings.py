@@ -11,7 +11,7 @@ import math
 import pytest
 
 from recall_core.errors import InvalidInputError
-from recall_core.settings import Settings
+from recall_core.settings import CHAT_HISTORY, Settings
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,20 @@ from recall_core.settings import Settings
         ("rerank_budget", None),
         ("context_relevance", 2),
         ("embedding", "later"),
+        ("embed_roles", "user"),
+        ("embed_roles", ("",)),
+        ("embed_min_characters", -1),
+        ("embed_min_characters", 10.5),
+        ("embed_failures", -1),
+        ("backfill_interval", 0),
+        ("backfill_interval", math.nan),
+        ("backfill_limit", 0),
+        ("close_timeout", -1),
+        ("query_cache_size", -1),
+        ("query_cache_ttl", -1),
+        ("similarity_floors", {"doubao-embedding": 0.4}),
+        ("similarity_floors", (("doubao-embedding", 1.4),)),
+        ("similarity_floors", (0.4,)),
         ("durability", "none"),
         ("busy_timeout", -1),
         ("busy_timeout", math.inf),
@@ -71,6 +85,13 @@ def test_a_value_out_of_range_is_refused_with_the_setting_s_name(name, value):
         ("rerank_candidates", 4096),
         ("rerank_budget", 0),
         ("rerank_budget", math.inf),
+        ("embed_roles", None),
+        ("embed_roles", ()),
+        ("embed_failures", 0),
+        ("backfill_interval", math.inf),
+        ("close_timeout", 0),
+        ("query_cache_size", 0),
+        ("similarity_floors", (("doubao-embedding", 0.4),)),
         ("busy_timeout", 0),
         ("dictionary", ("云原生", "Kubernetes")),
     ],
@@ -111,6 +132,17 @@ def test_a_replacement_is_checked_too():
 
 def test_the_source_system_s_sizes_are_allowed():
     assert Settings(chunk_size=500, chunk_overlap=100, chunk_unit="characters").chunk_unit == "characters"
+
+
+def test_the_settings_for_chat_histories_are_those_of_the_source_system():
+    assert dataclasses.replace(CHAT_HISTORY, embedding="inline").embed_roles == ("user", "assistant")
+    assert (CHAT_HISTORY.embedding, CHAT_HISTORY.embed_min_characters, CHAT_HISTORY.embed_failures) == (
+        "background",
+        11,
+        3,
+    )
+    assert (CHAT_HISTORY.backfill_interval, CHAT_HISTORY.backfill_limit, CHAT_HISTORY.candidates) == (300, 1000, 30)
+    assert CHAT_HISTORY.similarity_floors == (("doubao-embedding", 0.4),)
 
 
 def test_every_setting_says_what_it_changes():

@@ -27,7 +27,7 @@ DATA = Path(__file__).parent / "data"
 FROZEN = sorted(DATA.glob("schema-*.db"))
 
 # Appending is all that may ever be done to this list.
-NAMES = ["first schema", "change log and codes"]
+NAMES = ["first schema", "change log and codes", "leases"]
 
 
 def open_memory(path, **arguments):
@@ -369,3 +369,29 @@ def test_a_large_file_of_the_first_version_gets_codes_when_it_is_next_written_to
         )
         assert (memory.flush(), vector_faults(memory)) == (0, [])
     assert faults(with_vec0) == []
+
+
+# From the second version to the third
+
+
+@pytest.fixture
+def second(tmp_path):
+    """Return a copy of the frozen file of version 2 in which all chunks wait for a vector anew."""
+    copy = tmp_path / "second.db"
+    shutil.copyfile(DATA / "schema-2.db", copy)
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        connection.execute("DELETE FROM embedding WHERE space_id = 1")
+    return copy
+
+
+def test_what_waited_for_a_vector_in_the_second_version_gets_one(second):
+    with open_memory(second) as memory:
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
+    assert faults(second) == []
+
+
+def test_all_chunks_of_earlier_versions_are_embedded_and_nobody_has_claimed_one(second):
+    Memory.open(second, embedder=None).close()
+    with closing(sqlite3.connect(second)) as connection:
+        assert connection.execute("SELECT DISTINCT embeds FROM chunk").fetchall() == [(1,)]
+        assert connection.execute("SELECT DISTINCT owner, leased_until FROM pending").fetchall() == [(None, 0)]

@@ -13,9 +13,13 @@ from recall_core import __version__
 from recall_core.errors import InvalidInputError, RecallError, RecordExistsError, RecordNotFoundError, VectorError
 
 from .adding import add
+from .doctor import doctor
+from .embedding import embed
 from .importing import import_lines
+from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
 from .records import delete, get, list_records
+from .reembed import reembed
 from .searching import context, search
 from .stats import stats
 
@@ -73,7 +77,7 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (add, search, context, list_records, get, delete, import_lines, stats):
+for _command in (add, search, context, list_records, get, delete, import_lines, stats, embed, reembed, models, doctor):
     app.add_command(_command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from recall_core.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from recall_core.memory import Memory
+    from recall_core.models import Embedder
 
 
 def open_existing(db: str | None) -> Memory:
@@ -42,6 +44,22 @@ def open_for_writing(db: str | None, model: str | None) -> Memory:
         except OSError as error:
             raise StoreUnavailableError(f"the folder {path.parent} can't be made ({error}); give --db") from error
     return Memory.open(path, embedder=model or DEFAULT)
+
+
+def open_for_embedding(db: str | None, model: str | None) -> Memory:
+    """Open a memory file to embed what waits there, in the command's own thread alone."""
+    from recall_core.embedding import DEFAULT
+    from recall_core.memory import Memory
+    from recall_core.settings import Settings
+
+    return Memory.open(_find(db), embedder=model or DEFAULT, settings=Settings(backfill_interval=math.inf))
+
+
+def resolve_model(model: str | None) -> Embedder | None:
+    """Return the embedder of a folder, or the built-in one; nothing is loaded yet."""
+    from recall_core.embedding import DEFAULT, resolve_embedder
+
+    return resolve_embedder(model or DEFAULT)
 
 
 def locate(db: str | None) -> Path:

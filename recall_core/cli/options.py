@@ -22,10 +22,10 @@ db_option = click.option(
 )
 model_option = click.option(
     "--model",
-    metavar="FOLDER",
+    metavar="NAME|FOLDER",
     envvar="RECALL_MODEL",
     show_envvar=True,
-    help="An ONNX embedding model to use in place of the built-in one.",
+    help="The embedding model to use in place of the built-in one: a name of recall models list, or a folder.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 scope_option = click.option("--scope", metavar="PATH", default="", help="Only this scope and below, such as user/42.")

@@ -65,12 +65,18 @@ def print_stats(stats: Stats) -> None:
         ("file", f"{stats.path} ({stats.file_bytes:,} bytes, schema {stats.schema_version})"),
         ("records", f"{stats.records:,} in {stats.chunks:,} chunks, {stats.sessions:,} sessions"),
         *(("vectors", f"{s.vectors:,} of {s.dimensions} by {s.model} (space {s.name!r})") for s in stats.spaces),
-        ("pending", f"{stats.pending:,} chunks wait for a vector, {stats.failed:,} failed"),
+        ("pending", f"{stats.pending:,} chunks wait for a vector, {stats.failed:,} failed, {stats.resting:,} rest"),
+        *([("queries", _describe_queries(stats))] if stats.query_hits + stats.query_misses else []),
         ("index", f"{stats.vector_index}; words by {stats.segmenter}"),
         *(("note", note) for note in stats.notes),
     ]
     for name, value in rows:
         write(f"{name:<10}{one_line(value)}")
+
+
+def _describe_queries(stats: Stats) -> str:
+    share = stats.query_hits / (stats.query_hits + stats.query_misses)
+    return f"{stats.query_hits:,} found in memory, {stats.query_misses:,} embedded ({share:.0%} hits)"
 
 
 def record_facts(record: Record) -> list[str]:

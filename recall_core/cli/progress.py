@@ -1,9 +1,9 @@
-"""The progress bar of an import: on stderr if that is a terminal, otherwise nothing but the messages."""
+"""The progress bar of long work: on stderr if that is a terminal, otherwise nothing but the messages."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -11,10 +11,10 @@ from .output import is_terminal, one_line, tell
 
 
 class Progress(Protocol):
-    """Shows how far an import has come, and messages without tearing the bar."""
+    """Shows how far the work has come, and messages without tearing the bar."""
 
     def advance(self, size: int) -> None:
-        """Tell that `size` more bytes of the input are done."""
+        """Tell that `size` more bytes are done."""
         ...
 
     def tell(self, message: str) -> None:
@@ -34,18 +34,18 @@ class Silent:
 
 
 @contextmanager
-def show_progress(total: int | None) -> Iterator[Progress]:
-    """Show a bar for `total` bytes (None: unknown) while the context lasts."""
-    if not is_terminal(sys.stderr):
+def show_progress(total: int | None, label: str = "importing", *, quiet: bool = False) -> Iterator[Progress]:
+    """Show a bar for `total` bytes (None: unknown) while the context lasts, unless `quiet`."""
+    if quiet or not is_terminal(sys.stderr):
         yield Silent()
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("importing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn(label), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("importing", total=total)
+        task = bar.add_task(label, total=total)
 
         class Bar:
             def advance(self, size: int) -> None:
@@ -55,3 +55,19 @@ def show_progress(total: int | None) -> Iterator[Progress]:
                 console.print(f"recall: {one_line(message)}", soft_wrap=True)
 
         yield Bar()
+
+
+@contextmanager
+def show_count(label: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], object]]:
+    """Show a bar for things that are counted while the context lasts; it gives what takes (done, total)."""
+    if quiet or not is_terminal(sys.stderr):
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -93,7 +93,7 @@ def search_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("query")
 @search_options
 @click.option("--why", is_flag=True, help="Say for each hit what found it.")
-@click.option("--rerank", metavar="FOLDER", help="An ONNX cross-encoder that reads the first hits again.")
+@click.option("--rerank", metavar="NAME|FOLDER", help="A cross-encoder that reads the first hits again.")
 @db_option
 @model_option
 @json_option

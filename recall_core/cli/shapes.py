@@ -45,7 +45,7 @@ def hit_shape(hit: Hit, highlights: Sequence[Span]) -> dict[str, Json]:
 
 def stats_shape(stats: Stats) -> dict[str, Json]:
     """Return what `recall stats` tells."""
-    return asdict(stats)
+    return asdict(stats) | {"degraded_at": show_time(stats.degraded_at)}
 
 
 def show_time(time: datetime | None) -> str | None:

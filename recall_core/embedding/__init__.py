@@ -1,24 +1,31 @@
-"""Turning text into vectors: the model that ships with recall_core, ONNX models in folders, and checks on vectors.
+"""Turning text into vectors: the model that ships with recall_core, others in folders or behind HTTP, and checks.
 
-Importing this package loads neither numpy nor onnxruntime nor tokenizers; the first use does.
+Importing this package loads neither numpy nor onnxruntime nor tokenizers nor httpx; the first use does.
 """
 
 from __future__ import annotations
 
+from .attempts import Attempt, attempt
 from .choice import BUNDLED_FOLDER, DEFAULT, Default, load_bundled, resolve_embedder
 from .cross_encoder import CrossEncoder
+from .http import HttpEmbedder
+from .installed import model_path
 from .onnx import OnnxEmbedder, OnnxEmbedderWithMeans, open_model
 from .vectors import check_vectors, normalize
 
 __all__ = [
     "BUNDLED_FOLDER",
     "DEFAULT",
+    "Attempt",
     "CrossEncoder",
     "Default",
+    "HttpEmbedder",
     "OnnxEmbedder",
     "OnnxEmbedderWithMeans",
+    "attempt",
     "check_vectors",
     "load_bundled",
+    "model_path",
     "normalize",
     "open_model",
     "resolve_embedder",

@@ -13,6 +13,7 @@ from recall_core.errors import InvalidInputError, ModelNotFoundError
 from recall_core.models import Embedder
 
 from .fingerprint import check_whole
+from .installed import find_folder
 from .onnx import OnnxEmbedder, open_model
 
 BUNDLED_FOLDER = Path(__file__).parent / "e5-small-zhen-int8"
@@ -34,17 +35,18 @@ DEFAULT: Literal[Default.DEFAULT] = Default.DEFAULT
 
 
 def resolve_embedder(embedder: Embedder | str | os.PathLike[str] | Default | None) -> Embedder | None:
-    """Return the embedder that is meant: the bundled one for DEFAULT, the model of a folder for a path, else itself.
+    """Return the embedder that is meant: the bundled one for DEFAULT, the model of a folder for a path or the
+    name of a preset, else itself.
 
-    Nothing is loaded yet. Raises ModelNotFoundError for a path that is no folder with a model, InvalidInputError for an
-    object that lacks members of `Embedder`.
+    Nothing is loaded yet. Raises ModelNotFoundError for a path that is no folder with a model and for a preset that was
+    not downloaded, InvalidInputError for an object that lacks members of `Embedder`.
     """
     if embedder is None:
         return None
     if isinstance(embedder, Default):
         return load_bundled()
     if isinstance(embedder, str | os.PathLike):
-        return open_model(embedder)
+        return open_model(find_folder(embedder, "embedder"))
     _check_members(embedder)
     return embedder
 
@@ -80,5 +82,5 @@ def _check_members(embedder: Any) -> None:
     if missing:
         raise InvalidInputError(
             f"embedder is a {type(embedder).__name__} without {', '.join(missing)}; give an object with "
-            f"{', '.join(_MEMBERS)}, the path of a folder with an ONNX model, or None for keyword search only"
+            f"{', '.join(_MEMBERS)}, a folder with an ONNX model, the name of a preset, or None for keyword search only"
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recall_core.errors import EmbeddingError, InvalidInputError, RerankError
 
+from .installed import find_folder
 from .spec import read_folder, read_max_length
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class CrossEncoder:
 
     A cross-encoder reads the query and a text together and says how well they fit, which is more exact than comparing
     two vectors, and slower: it runs once for each text of each query. The folder needs `config.json`, `tokenizer.json`
-    and `model.onnx` (or `onnx/model.onnx`, or `onnx/model_quantized.onnx`).
+    and `model.onnx` (or `onnx/model.onnx`, or `onnx/model_quantized.onnx`). The name of a preset that was downloaded
+    (`recall models pull bge-reranker-base`) stands for its folder.
 
     * `max_length`: tokens that the model takes, query, text and special tokens together; by default what the folder
       says. Less is faster.
@@ -48,7 +49,7 @@ class CrossEncoder:
         file: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self._folder = Path(folder)
+        self._folder = find_folder(folder, "reranker")
         config, (self._model_file, self._tokenizer_file, _) = read_folder(self._folder, file)
         self._max_length = read_max_length(self._folder, config, max_length)
         self._threads = threads

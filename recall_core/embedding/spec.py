@@ -62,6 +62,18 @@ class ModelSpec:
         return f"{self.name}@{self.fingerprint} {self.pooling} {self.max_length} {prefixes}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSettings:
+    """What a folder in a hub's layout says about how its model is used."""
+
+    name: str
+    dimensions: int
+    pooling: Pooling
+    query_prefix: str
+    passage_prefix: str
+    max_length: int
+
+
 def read_spec(folder: Path, overrides: Overrides) -> ModelSpec:
     """Read the small files of a model's folder. Loads no model; takes a few milliseconds.
 
@@ -83,13 +95,37 @@ def read_folder(folder: Path, file: str | None) -> tuple[dict[str, Any], tuple[P
     if not folder.is_dir():
         raise ModelNotFoundError(
             f"there is no folder {str(folder)!r}; a model is given as the path of a folder with "
-            "config.json, tokenizer.json and model.onnx, downloaded beforehand"
+            "config.json, tokenizer.json and model.onnx, or by the name of a preset (recall models list)"
         )
-    config = _read_json(folder / "config.json")
+    config = read_config(folder)
     files = (_find_model(folder, file), folder / "tokenizer.json", folder / "config.json")
     for path in files:
         check_whole(path)
     return config, files
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the `config.json` of a model's folder. Raises ModelNotFoundError if it is missing or damaged."""
+    return _read_json(folder / "config.json")
+
+
+def read_settings(folder: Path, config: dict[str, Any], overrides: Overrides) -> HubSettings:
+    """Read how the model of a folder in a hub's layout is used, from its small files alone: no ONNX file is needed.
+
+    Raises as `read_spec` does.
+    """
+    query_prefix, passage_prefix = _read_prompts(folder)
+    settings = HubSettings(
+        name=_name(config),
+        dimensions=_read_dimensions(config, folder / "config.json"),
+        pooling=overrides.pooling or _read_pooling(folder, _names(folder, config)),
+        query_prefix=_first(overrides.query_prefix, query_prefix),
+        passage_prefix=_first(overrides.passage_prefix, passage_prefix),
+        max_length=read_max_length(folder, config, overrides.max_length),
+    )
+    if not settings.query_prefix and not settings.passage_prefix and overrides.query_prefix is None:
+        _warn_without_prefixes(folder, _names(folder, config))
+    return settings
 
 
 def read_max_length(folder: Path, config: dict[str, Any], wanted: int | None) -> int:
@@ -120,21 +156,18 @@ def _read_own(config: dict[str, Any], files: tuple[Path, Path, Path], overrides:
 
 
 def _read_hub(folder: Path, config: dict[str, Any], files: tuple[Path, Path, Path], overrides: Overrides) -> ModelSpec:
-    query_prefix, passage_prefix = _read_prompts(folder)
-    spec = ModelSpec(
+    settings = read_settings(folder, config, overrides)
+    return ModelSpec(
         model_file=files[0],
         tokenizer_file=files[1],
-        name=_name(config),
+        name=settings.name,
         fingerprint=fingerprint(files),
-        dimensions=_read_dimensions(config, files[2]),
-        pooling=overrides.pooling or _read_pooling(folder, _names(folder, config)),
-        query_prefix=_first(overrides.query_prefix, query_prefix),
-        passage_prefix=_first(overrides.passage_prefix, passage_prefix),
-        max_length=read_max_length(folder, config, overrides.max_length),
+        dimensions=settings.dimensions,
+        pooling=settings.pooling,
+        query_prefix=settings.query_prefix,
+        passage_prefix=settings.passage_prefix,
+        max_length=settings.max_length,
     )
-    if not spec.query_prefix and not spec.passage_prefix and overrides.query_prefix is None:
-        _warn_without_prefixes(folder, _names(folder, config))
-    return spec
 
 
 def _find_model(folder: Path, file: str | None) -> Path:

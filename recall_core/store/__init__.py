@@ -1,12 +1,35 @@
 """The store: everything that is kept in the file, and the only place that speaks SQL."""
 
-from .protocols import OWN_SPACE, ChunkDraft, Draft, PendingChunk, SessionInfo, Space, Stale, Stored
+from .moves import MissingChunk
+from .pending import RETRY_AFTER
+from .protocols import (
+    NEXT_SPACE,
+    OLD_SPACE,
+    OWN_SPACE,
+    RESERVED,
+    Backlog,
+    ChunkDraft,
+    Draft,
+    Medium,
+    PendingChunk,
+    SessionInfo,
+    Space,
+    Stale,
+    Stored,
+)
 from .sqlite import SqliteStore, open_store
 
 __all__ = [
+    "NEXT_SPACE",
+    "OLD_SPACE",
     "OWN_SPACE",
+    "RESERVED",
+    "RETRY_AFTER",
+    "Backlog",
     "ChunkDraft",
     "Draft",
+    "Medium",
+    "MissingChunk",
     "PendingChunk",
     "SessionInfo",
     "Space",

@@ -41,7 +41,6 @@ class Connections:
     def __init__(self, path: str, durability: Durability, busy_timeout: float) -> None:
         self.path = path
         self.users = 0
-        self.embedding_lock = threading.RLock()  # held while texts are embedded, so that none is embedded twice
         self._durability = durability
         self._busy_timeout = busy_timeout
         self._pid = os.getpid()
@@ -197,7 +196,6 @@ class Database:
 
     def __init__(self, connections: Connections, path: str) -> None:
         self.path = path
-        self.embedding_lock = connections.embedding_lock
         self._connections = connections
         self._closed = False
 

@@ -8,15 +8,21 @@ from pathlib import Path
 from ..models import SpaceStats, Stats
 from .connection import MEMORY_PATH, select, select_one
 from .database import Database
+from .filesystem import network_type
 from .migrations import SCHEMA_VERSION
+from .protocols import Medium
 
 SPACES = """
 SELECT name, model, dimensions, (SELECT count(*) FROM embedding WHERE space_id = space.id) FROM space ORDER BY id
 """
+BEHIND = """
+SELECT (SELECT count(*) FROM vector_change WHERE space_id IN (SELECT space_id FROM code_index)),
+  (SELECT count(*) FROM record WHERE indexed = 0)
+"""
 TOTALS = """
 SELECT (SELECT count(*) FROM record), (SELECT count(*) FROM chunk),
   (SELECT count(*) FROM (SELECT 1 FROM record WHERE session IS NOT NULL GROUP BY scope, session)),
-  (SELECT count(*) FROM pending), (SELECT count(*) FROM pending WHERE attempts > 0),
+  (SELECT count(*) FROM pending), (SELECT count(error) FROM pending),
   EXISTS (SELECT 1 FROM code_index)
 """
 
@@ -53,6 +59,15 @@ class FactTable:
             connection.executemany(
                 "INSERT INTO dictionary(word) VALUES (?) ON CONFLICT DO NOTHING", [(word,) for word in words]
             )
+
+    def medium(self) -> Medium:
+        """Return what the file lies on and how it is written."""
+        path = self._database.path
+        with self._database.read() as connection:
+            journal = str(connection.pragma("journal_mode"))
+            unindexed, stale = select(connection, BEHIND)[0]
+        network = None if path == MEMORY_PATH else network_type(path)
+        return Medium(journal=journal, network=network, unindexed_changes=unindexed, stale_records=stale)
 
     def stats(self, *, segmenter: str, notes: tuple[str, ...]) -> Stats:
         """Count what the file holds; the arguments are passed on."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from ..errors import NotADatabaseError, SchemaTooNewError
-from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS, SECOND_SCHEMA
+from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS, SECOND_SCHEMA, THIRD_SCHEMA
 
 VEC0_TABLES = "FROM sqlite_schema WHERE name GLOB 'vector_[0-9]*' AND sql LIKE 'CREATE VIRTUAL TABLE%USING vec0(%'"
 
@@ -44,6 +44,7 @@ def upgrade_to_second(connection: apsw.Connection) -> None:
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("first schema", lambda connection: connection.execute(FIRST_SCHEMA + FIRST_TRIGGERS)),
     Migration("change log and codes", upgrade_to_second),
+    Migration("leases", lambda connection: connection.execute(THIRD_SCHEMA)),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -129,6 +129,9 @@ class CodeIndex:
     def _follow(self, connection: apsw.Connection, space: Space) -> Held:
         """Return the codes as they now are."""
         with self._lock:
+            if space.id not in self._held:  # the file may have moved to another model
+                there = {id for (id,) in select(connection, "SELECT id FROM space WHERE name NOT GLOB 'memory:*'")}
+                self._held = {id: held for id, held in self._held.items() if id in there}
             held = self._held.get(space.id) or make_held(space)
             version = read_version(connection, space)
             if version == held.version:

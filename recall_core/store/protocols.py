@@ -24,6 +24,7 @@ class ChunkDraft:
     grams: str
     words: str
     labels: str
+    embeds: bool = True  # whether it waits for a vector of the memory's own embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,9 @@ class Stale:
 
 
 OWN_SPACE = "memory"  # the space of the memory's own embedder; hosts name theirs otherwise
+RESERVED = "memory:"  # how no host's space begins
+NEXT_SPACE = "memory:next"  # the one that the file is moving to
+OLD_SPACE = "memory:old:"  # and its number: one that was replaced or given up, and is being deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,26 @@ class PendingChunk:
     hash: bytes
     role: str | None
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many chunks wait for a vector in the memory's own space, and how many of these in which state."""
+
+    pending: int
+    failed: int  # could not be embedded when they were last tried
+    resting: int  # of these: not tried again before somebody asks for it
+    leased: int  # are being embedded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medium:
+    """What a file lies on, how it is written, and how far its indexes are behind."""
+
+    journal: str  # SQLite's journal mode
+    network: str | None  # the type of a network file system
+    unindexed_changes: int  # vectors that the codes have not taken up
+    stale_records: int  # that another program wrote, and nobody has indexed
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,12 @@ FROM record WHERE indexed = 0 AND {{which}} ORDER BY key LIMIT ?
 """
 UPDATE_TEXTS = f"UPDATE record SET {', '.join(f'{name} = ?' for name in TEXT_COLUMNS)} WHERE key = ?"
 INSERT_CHUNK = """
-INSERT INTO chunk(record_key, place, start, stop, tokens, hash, latin, grams, words, labels)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key
+INSERT INTO chunk(record_key, place, start, stop, tokens, hash, latin, grams, words, labels, embeds)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key
 """
 UPDATE_CHUNK = """
-UPDATE chunk SET place = ?, start = ?, stop = ?, tokens = ?, hash = ?, latin = ?, grams = ?, words = ?, labels = ?
-WHERE key = ?
+UPDATE chunk SET place = ?, start = ?, stop = ?, tokens = ?, hash = ?, latin = ?, grams = ?, words = ?, labels = ?,
+  embeds = ? WHERE key = ?
 """
 RAW_TEXT = "SELECT CAST(text AS BLOB), text_hash FROM record WHERE key = ?"
 CHUNKS = "SELECT key, hash, start, stop FROM chunk WHERE record_key = ? ORDER BY place"
@@ -54,7 +54,8 @@ DELETE FROM embedding WHERE given AND chunk_key IN
 """
 # The chunk says something else now: it waits for a vector as if it were new.
 REQUEUE = """
-INSERT INTO pending(chunk_key) VALUES (?) ON CONFLICT DO UPDATE SET attempts = 0, next_at = 0, error = NULL
+INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE key = ? AND embeds
+ON CONFLICT DO UPDATE SET attempts = 0, next_at = 0, error = NULL, owner = NULL, leased_until = 0
 """
 SAME_TEXT = f"""
 SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND text_hash = ? AND text = ?
@@ -268,8 +269,8 @@ def _replace_chunks(
         if kept.hash != chunk.hash:
             connection.execute("DELETE FROM embedding WHERE chunk_key = ? AND NOT given", (kept.key,))
             connection.execute(REQUEUE, (kept.key,))
-        terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
-        connection.execute(UPDATE_CHUNK, (place, chunk.start, chunk.end, chunk.tokens, chunk.hash, *terms, kept.key))
+        offsets = (place, chunk.start, chunk.end, chunk.tokens, chunk.hash)
+        connection.execute(UPDATE_CHUNK, (*offsets, *_searched(chunk), kept.key))
         keys.append(kept.key)
     connection.executemany("DELETE FROM chunk WHERE key = ?", [(key,) for key in left.keys])
     connection.execute(MARK_INDEXED, (text_hash(text), record_key))
@@ -278,9 +279,13 @@ def _replace_chunks(
 
 def _insert_chunk(connection: apsw.Connection, record_key: int, place: int, chunk: ChunkDraft) -> int:
     offsets = (record_key, place, chunk.start, chunk.end, chunk.tokens, chunk.hash)
-    terms = (chunk.latin, chunk.grams, chunk.words, chunk.labels)
-    ((key,),) = select(connection, INSERT_CHUNK, (*offsets, *terms))
+    ((key,),) = select(connection, INSERT_CHUNK, (*offsets, *_searched(chunk)))
     return int(key)
+
+
+def _searched(chunk: ChunkDraft) -> tuple[str, str, str, str, bool]:
+    """Return by what a chunk is found: its terms, and whether by a vector."""
+    return chunk.latin, chunk.grams, chunk.words, chunk.labels, chunk.embeds
 
 
 def _living(connection: apsw.Connection, record: Record) -> Record | None:

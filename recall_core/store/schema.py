@@ -275,3 +275,38 @@ CREATE TRIGGER space_deleted AFTER DELETE ON space BEGIN
   INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE old.name = '{OWN_SPACE}' ON CONFLICT DO NOTHING;
 END;
 """
+
+# Who is embedding a chunk, and until when nobody else does, so that processes share the work. And which chunks are
+# embedded at all: one that is not waits for no vector.
+THIRD_SCHEMA = f"""
+ALTER TABLE pending ADD COLUMN owner TEXT;
+ALTER TABLE pending ADD COLUMN leased_until INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX pending_lease ON pending(owner, leased_until) WHERE owner IS NOT NULL;
+ALTER TABLE chunk ADD COLUMN embeds INTEGER NOT NULL DEFAULT 1;
+
+DROP TRIGGER chunk_after_insert;
+CREATE TRIGGER chunk_after_insert AFTER INSERT ON chunk BEGIN
+  INSERT INTO chunk_fts(rowid, latin, grams, words, labels)
+  VALUES (new.key, new.latin, new.grams, new.words, new.labels);
+  INSERT INTO pending(chunk_key) SELECT new.key WHERE new.embeds ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER chunk_embeds_changed AFTER UPDATE OF embeds ON chunk WHEN new.embeds <> old.embeds BEGIN
+  DELETE FROM pending WHERE chunk_key = new.key AND NOT new.embeds;
+  INSERT INTO pending(chunk_key) SELECT new.key WHERE new.embeds AND NOT EXISTS
+    (SELECT 1 FROM embedding JOIN space ON space.id = space_id WHERE chunk_key = new.key AND name = '{OWN_SPACE}')
+    ON CONFLICT DO NOTHING;
+END;
+DROP TRIGGER embedding_after_delete;
+CREATE TRIGGER embedding_after_delete AFTER DELETE ON embedding BEGIN
+  INSERT INTO vector_change(space_id, chunk_key) VALUES (old.space_id, old.chunk_key) ON CONFLICT DO NOTHING;
+  INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE key = old.chunk_key AND embeds
+    AND old.space_id = (SELECT id FROM space WHERE name = '{OWN_SPACE}') ON CONFLICT DO NOTHING;
+END;
+DROP TRIGGER space_deleted;
+CREATE TRIGGER space_deleted AFTER DELETE ON space BEGIN
+  DELETE FROM embedding WHERE space_id = old.id;
+  DELETE FROM code_index WHERE space_id = old.id;
+  DELETE FROM vector_change WHERE space_id = old.id;
+  INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE embeds AND old.name = '{OWN_SPACE}' ON CONFLICT DO NOTHING;
+END;
+"""

@@ -13,6 +13,7 @@ from .connection import MEMORY_PATH, Durability
 from .database import Database, open_database
 from .facts import FactTable
 from .keyword import KeywordTable
+from .moves import MoveTable
 from .pending import PendingTable
 from .protocols import VectorIndex
 from .records import RecordTable
@@ -29,6 +30,7 @@ class SqliteStore:
         self.keyword = KeywordTable(database)
         self.vectors = VectorTable(database)
         self.pending = PendingTable(database)
+        self.moves = MoveTable(database)
         self.blocks = BlockTable(database)
         self.candidates = CandidateTable(database)
         self.sessions = SessionTable(database)

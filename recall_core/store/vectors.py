@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import apsw
+
 from ..errors import EmbedderMismatchError
 from ..filters import Selection
 from .compile import compile_scope, compile_selection
 from .connection import select, select_one
 from .database import Database
-from .protocols import Space
+from .protocols import OWN_SPACE, Space
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -139,11 +141,23 @@ def stack_vectors(rows: Sequence[tuple[int, bytes]], dimensions: int) -> tuple[l
     return [key for key, use in zip(keys, usable, strict=True) if use], vectors[usable]
 
 
+def check_own(connection: apsw.Connection, path: str, space: Space) -> None:
+    """Raise EmbedderMismatchError if another space has become the memory's own since `space` was asked for."""
+    row = select_one(connection, f"SELECT {SPACE_COLUMNS} FROM space WHERE name = ?", (OWN_SPACE,))
+    own = Space(*row) if row else None
+    if space.name == OWN_SPACE and (own is None or own.id != space.id):
+        raise EmbedderMismatchError(describe_mismatch(path, OWN_SPACE, own, space.model, space.dimensions))
+
+
 def describe_mismatch(path: str, name: str, space: Space | None, model: str, dimensions: int) -> str:
     """Say which model made the vectors of a space, which was given, and the two ways out."""
     made = "no model" if space is None else f"{space.model} ({space.dimensions} dimensions)"
+    other = (
+        "move the file to the other model: recall reembed --model …, or Memory.reembed"
+        if name == OWN_SPACE
+        else "give the vectors of the other model a space of their own"
+    )
     return (
         f"the vectors of {path} (space {name!r}) were made by {made}, not by {model} ({dimensions} dimensions). "
-        "Either open the file with the embedder that made them (or with embedder=None, for keywords only), "
-        "or add its records to a new file with the other model"
+        f"Either open the file with the embedder that made them (or with embedder=None, for keywords only), or {other}"
     )
