@@ -11,7 +11,8 @@ from indexer_support import MoodyEmbedder
 from queue_support import fill
 
 import recall_core.cli.embedding as embedding_command
-from recall_core import Memory, Settings
+from recall_core import HttpEmbedder, Memory, Settings
+from recall_core.cli.opening import resolve_model
 
 
 @pytest.fixture
@@ -98,3 +99,22 @@ def test_a_refused_text_is_told_by_the_doctor(db_path, embedder):
     done = run(db_path, "doctor")
     assert done.exit_code == 1
     assert "1 texts are refused" in done.stdout
+
+
+def test_a_model_may_be_that_of_a_provider_or_of_any_server(monkeypatch):
+    monkeypatch.setenv("ARK_API_KEY", "key-of-ark")
+    ark = resolve_model("ark:doubao-embedding-vision")
+    assert isinstance(ark, HttpEmbedder)
+    assert "doubao-embedding-vision" in ark.model_id
+    local = resolve_model("http://localhost:8000/v1#bge-m3")
+    assert isinstance(local, HttpEmbedder)
+    assert "bge-m3" in local.model_id
+    assert not isinstance(resolve_model(None), HttpEmbedder)
+
+
+def test_a_provider_without_a_key_says_which_variable_it_wants(db_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    Memory.open(db_path, embedder=None).close()
+    done = run(db_path, "embed", "--model", "openai:text-embedding-3-small")
+    assert done.exit_code == 2
+    assert "OPENAI_API_KEY" in done.stderr

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from recall_core.errors import StoreUnavailableError
 
@@ -24,17 +25,17 @@ def open_for_search(db: str | None, model: str | None, mode: str, reranker: str 
     """Open a memory file for a search in `mode`, with the model of a folder or the built-in one if vectors count, and
     with the cross-encoder of the folder `reranker`.
     """
-    from recall_core.embedding import DEFAULT, CrossEncoder
+    from recall_core.embedding import CrossEncoder
     from recall_core.memory import Memory
     from recall_core.settings import Settings
 
     settings = Settings(reranker=CrossEncoder(reranker) if reranker else None)
-    return Memory.open(_find(db), embedder=None if mode == "keyword" else model or DEFAULT, settings=settings)
+    embedder = None if mode == "keyword" else resolve_model(model)
+    return Memory.open(_find(db), embedder=embedder, settings=settings)
 
 
 def open_for_writing(db: str | None, model: str | None) -> Memory:
     """Open a memory file, made if missing, to add to it."""
-    from recall_core.embedding import DEFAULT
     from recall_core.memory import Memory
 
     path = locate(db)
@@ -43,23 +44,35 @@ def open_for_writing(db: str | None, model: str | None) -> Memory:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailableError(f"the folder {path.parent} can't be made ({error}); give --db") from error
-    return Memory.open(path, embedder=model or DEFAULT)
+    return Memory.open(path, embedder=resolve_model(model))
 
 
 def open_for_embedding(db: str | None, model: str | None) -> Memory:
     """Open a memory file to embed what waits there, in the command's own thread alone."""
-    from recall_core.embedding import DEFAULT
     from recall_core.memory import Memory
     from recall_core.settings import Settings
 
-    return Memory.open(_find(db), embedder=model or DEFAULT, settings=Settings(backfill_interval=math.inf))
+    return Memory.open(_find(db), embedder=resolve_model(model), settings=Settings(backfill_interval=math.inf))
 
 
-def resolve_model(model: str | None) -> Embedder | None:
-    """Return the embedder of a folder, or the built-in one; nothing is loaded yet."""
-    from recall_core.embedding import DEFAULT, resolve_embedder
+def resolve_model(model: str | None) -> Embedder:
+    """Return the embedder that a `--model` means: the built-in one for none, a folder, a name of `recall models list`,
+    PROVIDER:MODEL for a provider of `HttpEmbedder` (its key comes from the environment), or URL#MODEL for another
+    server, whose key is RECALL_API_KEY. Nothing is loaded or asked yet.
+    """
+    from recall_core.embedding import DEFAULT, HttpEmbedder, resolve_embedder
+    from recall_core.embedding.providers import PROVIDERS
 
-    return resolve_embedder(model or DEFAULT)
+    if model is None:
+        return cast("Embedder", resolve_embedder(DEFAULT))
+    if model.startswith(("http://", "https://")):
+        url, _, name = model.partition("#")
+        return HttpEmbedder(name or None, base_url=url, api_key=os.environ.get("RECALL_API_KEY"))
+    prefix, colon, name = model.partition(":")
+    for provider in PROVIDERS:
+        if colon and prefix == provider and not Path(model).exists():
+            return HttpEmbedder(name or None, provider=provider)
+    return cast("Embedder", resolve_embedder(model))  # None is for None alone
 
 
 def locate(db: str | None) -> Path:

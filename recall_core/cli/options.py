@@ -22,10 +22,11 @@ db_option = click.option(
 )
 model_option = click.option(
     "--model",
-    metavar="NAME|FOLDER",
+    metavar="MODEL",
     envvar="RECALL_MODEL",
     show_envvar=True,
-    help="The embedding model to use in place of the built-in one: a name of recall models list, or a folder.",
+    help="""The embedding model to use in place of the built-in one: a name of recall models list, a folder,
+    PROVIDER:NAME (openai, ollama, siliconflow, dashscope, cohere, ark), or URL#NAME of another server.""",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 scope_option = click.option("--scope", metavar="PATH", default="", help="Only this scope and below, such as user/42.")

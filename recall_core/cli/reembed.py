@@ -8,7 +8,7 @@ import click
 
 from recall_core.errors import InvalidInputError
 
-from .opening import open_existing
+from .opening import open_existing, resolve_model
 from .options import db_option, json_option
 from .output import NOTHING, tell, write, write_json
 from .progress import show_count
@@ -19,8 +19,8 @@ BUILT_IN = "default"
 @click.command()
 @click.option(
     "--model",
-    metavar="NAME|FOLDER",
-    help='What to move to: a name of recall models list, a folder with an ONNX model, or "default", the built-in one.',
+    metavar="MODEL",
+    help='What to move to: as in the other commands, or "default", the built-in one.',
 )
 @click.option("--abort", is_flag=True, help="Drop what an unfinished move has done, and stay with the old model.")
 @db_option
@@ -43,8 +43,6 @@ def reembed(model: str | None, abort: bool, db: str | None, as_json: bool) -> No
 
 def move(db: str | None, model: str, as_json: bool) -> None:
     """Move the file to a model, and tell what was done."""
-    from recall_core.embedding import DEFAULT
-
     done, chunks = 0, 0
 
     def note(now_done: int, now_chunks: int) -> None:
@@ -54,7 +52,7 @@ def move(db: str | None, model: str, as_json: bool) -> None:
 
     with open_existing(db) as memory, show_count("embedding", quiet=as_json) as show:
         try:
-            found = memory.reembed(DEFAULT if model == BUILT_IN else model, progress=note)
+            found = memory.reembed(resolve_model(None if model == BUILT_IN else model), progress=note)
         except BaseException:
             if chunks:
                 tell(f"stopped at {done} of {chunks} chunks; the file works as before, the same command goes on")
