@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from .embedding_queue import PAUSE, EmbeddingQueue, Outcome, Step
-from .errors import RecallError, StoreBusyError
+from .errors import ClosedError, EmbedderMismatchError, RecallError
 from .leases import RENEW_EVERY
 from .settings import Settings
 
@@ -87,13 +87,13 @@ class Worker:
         try:
             while self._step():
                 pass
-        except StoreBusyError as error:
-            logger.warning("embedding in the background waits: %s", error)
-            self._left, self._next_run = 0, time.monotonic() + min(self._interval, PAUSE)
-        except RecallError as error:
+        except (ClosedError, EmbedderMismatchError) as error:
             if not self._closing:
                 logger.warning("embedding in the background stopped: %s", error)
             return None
+        except RecallError as error:  # another writer, a full disk: it may pass
+            logger.warning("embedding in the background waits: %s", error)
+            self._left, self._next_run = 0, time.monotonic() + min(self._interval, PAUSE)
         return None if self._closing else min(max(0.0, self._next_run - time.monotonic()), LONGEST_WAIT)
 
     def _step(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import threading
@@ -239,6 +240,38 @@ def test_a_query_takes_no_longer_than_its_own_timeout(server):
             embedder.embed_queries(["a"])
     assert time.monotonic() - started < 5
     assert len(server.requests) < 5
+
+
+def test_a_query_waits_no_longer_for_passages_that_take_all_places(server):
+    held = threading.Event()
+    server.always = Fault(wait=held)
+    with make(server, max_in_flight=1, query_timeout=0.1, retries=0) as embedder:
+        passages = threading.Thread(target=suppressed, args=(embedder.embed_passages, ["slow"]))
+        passages.start()
+        while not server.requests:
+            time.sleep(0.005)
+        with pytest.raises(EmbedderUnavailableError, match="requests that may run at a time were taken"):
+            embedder.embed_queries(["a"])
+        held.set()
+        passages.join()
+
+
+def suppressed(function, *arguments):
+    with contextlib.suppress(EmbedderUnavailableError):
+        function(*arguments)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(429, headers={"Retry-After": "Mon, 01 Jan 2024 00:00:00 +9999999999999999999999"}),
+        Fault(200, body=b"[" * 200_000),
+    ],
+)
+def test_what_no_server_should_answer_is_no_fault_of_the_texts(server, fault):
+    server.always = fault
+    with make(server, retries=0) as embedder, pytest.raises(EmbedderUnavailableError):
+        embedder.embed_passages(["a"])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from store_support import faults, release, vector_faults
 from support import FixedClock, HashedEmbedder
 
 from recall_core import CHAT_HISTORY, Memory, Settings
-from recall_core.errors import EmbedderMismatchError, EmbedderUnavailableError
+from recall_core.errors import EmbedderMismatchError, EmbedderUnavailableError, StoreUnavailableError
 from recall_core.store.pending import LEASE
 
 BACKGROUND = Settings(embedding="background")
@@ -334,6 +334,22 @@ def test_what_others_leave_pending_is_taken_up_while_the_memory_is_open(db_path,
     settings = Settings(backfill_interval=0.02)
     with Memory.open(db_path, embedder=embedder, settings=settings) as memory:
         fill(db_path, 10)
+        wait_until(lambda: memory.stats().pending == 0)
+
+
+def test_the_worker_goes_on_when_the_disk_is_no_longer_full(db_path, embedder, monkeypatch):
+    monkeypatch.setattr("recall_core.worker.PAUSE", 0.02)
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+        pending = memory._engine.store.pending
+        settle, failures = pending.settle, iter([StoreUnavailableError("the disk is full")])
+
+        def fail_once(*arguments, **named):
+            for failure in failures:
+                raise failure
+            return settle(*arguments, **named)
+
+        monkeypatch.setattr(pending, "settle", fail_once)
+        memory.add("Rockets fly")
         wait_until(lambda: memory.stats().pending == 0)
 
 

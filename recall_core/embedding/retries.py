@@ -28,7 +28,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime | None = None) ->
         return seconds
     try:
         date = parsedate_to_datetime(given)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
     date = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())

@@ -32,13 +32,16 @@ class Gate:
         self._urgent = 0
         self._changed = threading.Condition()
 
-    def enter(self, *, urgent: bool) -> None:
-        """Wait for a place and take it; give it back with `leave`."""
+    def enter(self, *, urgent: bool, timeout: float | None = None) -> bool:
+        """Wait for a place and take it, to be given back with `leave`; False if there was none in time."""
         with self._changed:
             self._urgent += urgent
-            self._changed.wait_for(lambda: self._inside < self._limit and (urgent or not self._urgent))
+            free = self._changed.wait_for(lambda: self._inside < self._limit and (urgent or not self._urgent), timeout)
             self._urgent -= urgent
-            self._inside += 1
+            self._inside += free
+            if not free:
+                self._changed.notify_all()
+            return free
 
     def leave(self) -> None:
         """Give a place back."""
@@ -115,7 +118,9 @@ class ThreadTransport:
 
     def _send(self, step: Send, call: Call) -> Reply:
         if call.kind == "query":
-            self._gate.enter(urgent=True)
+            limit = _time_left(self._spec, call)
+            if not self._gate.enter(urgent=True, timeout=limit):
+                return _no_place(self._spec, limit)
             try:
                 return self._post(step, call)
             finally:
@@ -214,8 +219,15 @@ class LoopTransport:
 
     async def _send(self, step: Send, call: Call) -> Reply:
         if call.kind == "query":
-            async with self._slots:
+            limit = _time_left(self._spec, call)
+            try:
+                await asyncio.wait_for(self._slots.acquire(), limit)
+            except TimeoutError:
+                return _no_place(self._spec, limit)
+            try:
                 return await self._post(step, call)
+            finally:
+                self._slots.release()
         async with self._turn:
             while (left := self._link.pace.remaining()) > 0:
                 await asyncio.sleep(left)
@@ -251,6 +263,10 @@ def _time_left(spec: HttpSpec, call: Call) -> float:
     if call.deadline is None:
         return spec.timeout
     return max(0.001, min(spec.timeout, call.deadline - time.monotonic()))
+
+
+def _no_place(spec: HttpSpec, limit: float) -> Reply:
+    return Reply(broken=f"all {spec.max_in_flight} requests that may run at a time were taken for {limit:.3g} s")
 
 
 def _explain(error: Exception, limit: float) -> Reply:

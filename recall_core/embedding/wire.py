@@ -135,7 +135,7 @@ def read_reply(reply: Reply, count: int) -> list[Any] | Failure:
         return _read_error(reply)
     try:
         answer = json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         if reply.body.lstrip()[:1] in (b"{", b"["):
             return Failure(Verdict.RETRY, f"the answer is cut off or damaged after {len(reply.body)} bytes")
         return Failure(
@@ -211,7 +211,7 @@ def _read_words(body: bytes) -> tuple[str, str]:
     """Return the code and the message of an error, in any of the shapes that servers give them."""
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "", ""  # a page of text says nothing that helps, and may be long
     error = answer.get("error", answer) if isinstance(answer, dict) else None
     if isinstance(error, str):
