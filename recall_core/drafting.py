@@ -101,6 +101,14 @@ def check_limit(limit: int) -> int:
     return limit
 
 
+def check_timeout(timeout: float | None) -> float | None:
+    """Return a number of seconds to wait, None for as long as it takes. Raises InvalidInputError."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and timeout >= 0):
+        raise InvalidInputError(f"timeout is a number of seconds from 0 on, or None, not {timeout!r}")
+    return timeout
+
+
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags without repetitions, in their order; one may be given as a plain string."""
     if isinstance(tags, str):

@@ -12,6 +12,7 @@ from typing import Self
 
 from .causes import Cause
 from .doctor import Checkup, examine
+from .drafting import check_limit, check_timeout
 from .embedding import DEFAULT, Default, resolve_embedder
 from .engine import Engine, Progress
 from .errors import EmbedderMismatchError, InvalidInputError
@@ -90,8 +91,11 @@ class Memory(View):
 
         What could not be embedded before is tried again at once, but not what rests after more than
         `Settings.embed_failures` failures, unless `retry_failed`. What other processes are embedding is waited for.
-        `progress` is called after each batch with the number of chunks embedded so far.
+        `progress` is called after each batch with the number of chunks embedded so far. Raises InvalidInputError.
         """
+        check_timeout(timeout)
+        if limit is not None:
+            check_limit(limit)
         waiting = self._engine.indexer.flush(timeout, retry_failed=retry_failed, limit=limit, progress=progress)
         self._engine.refresh()
         return waiting
