@@ -79,6 +79,7 @@ class Timed:
     def __init__(self, embedder: OnnxEmbedder) -> None:
         self.model_id, self.dimensions = embedder.model_id, embedder.dimensions
         self.embed_queries = embedder.embed_queries
+        self.call_size = embedder.call_size
         self.seconds = 0.0
         self._embedder = embedder
 

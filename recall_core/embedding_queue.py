@@ -33,6 +33,7 @@ from .store import OWN_SPACE, RETRY_AFTER, Backlog, PendingChunk, Space, SqliteS
 from .times import MICROS_PER_SECOND
 
 BATCH = 256  # chunks embedded and stored together, unless the embedder says what it likes best (`call_size`)
+MOST_BATCH = 1024
 MOST_REFUSED = 16  # texts of a batch that may be refused before the rest is left for later
 PAUSE, LONGEST_PAUSE = 60.0, 3840.0  # seconds without a try after the embedder was out of order
 POLL = 0.01  # seconds between two looks at what others are embedding
@@ -129,7 +130,7 @@ class EmbeddingQueue:
     @property
     def batch(self) -> int:
         """How many chunks are best embedded together."""
-        return max(1, min(BATCH, int(getattr(self._embedder, "call_size", BATCH))))
+        return max(1, min(MOST_BATCH, int(getattr(self._embedder, "call_size", BATCH))))
 
     def open_space(self) -> Space:
         """Return the memory's own vector space. Raises EmbedderMismatchError if another model made it."""
@@ -247,7 +248,8 @@ class EmbeddingQueue:
             finally:
                 if left or outcome.step is not Step.DONE:
                     self._release([claim.owner])
-        self._paused_until = time.monotonic() + outcome.pause if outcome.step is Step.STALLED else 0.0
+        pause = min(outcome.pause, PAUSE)  # what is added asks again soon, whatever the backlog waits for
+        self._paused_until = time.monotonic() + pause if outcome.step is Step.STALLED else 0.0
         if outcome.step is Step.DONE:
             self._trouble.clear("texts are embedded again")
         return outcome

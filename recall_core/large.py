@@ -83,12 +83,12 @@ class LargeScopes:
         if space is not None and units is not None:
             compared = _Compared(space, units, lean_on(prior.vector(), self.measure(space, selection.scope)))
         while True:
-            keys = self._find_by_keywords(queries, describe, selection, most) if request.mode != "semantic" else set()
-            full = len(keys) >= most
+            keys, full = set[int](), False
             if compared is not None:
-                near, cut = self._find_by_vectors(compared, selection, most, raw=request.fusion == "plain")
-                keys |= near
-                full = full or cut
+                keys, full = self._find_by_vectors(compared, selection, most, raw=request.fusion == "plain")
+            if request.mode != "semantic" or not keys:  # without vectors keywords answer
+                matching = self._find_by_keywords(queries, describe, selection, most)
+                keys, full = keys | matching, full or len(matching) >= most
             rows = self._store.blocks.of_chunks(keys)
             if len({row.record_key for row in rows}) >= request.limit or not full or most >= MOST_CANDIDATES:
                 break

@@ -196,12 +196,13 @@ def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, cl
 
 def _check_model(store: SqliteStore, model: Embedder | None) -> None:
     space = store.vectors.find_space(OWN_SPACE)
-    if (
-        model is not None
-        and space is not None
-        and (space.model, space.dimensions) != (model.model_id, model.dimensions)
-    ):
-        raise EmbedderMismatchError(describe_mismatch(store.path, OWN_SPACE, space, model.model_id, model.dimensions))
+    if model is None or space is None:
+        return
+    # A server that has to be asked for them may be away; the first vectors are checked in any case.
+    known = getattr(model, "knows_dimensions", True)
+    dimensions = model.dimensions if known else space.dimensions
+    if (space.model, space.dimensions) != (model.model_id, dimensions):
+        raise EmbedderMismatchError(describe_mismatch(store.path, OWN_SPACE, space, model.model_id, dimensions))
 
 
 def _catch_up(engine: Engine) -> None:

@@ -145,6 +145,11 @@ class HttpEmbedder:
         return self._model_id
 
     @property
+    def knows_dimensions(self) -> bool:
+        """Whether `dimensions` can be told without a request."""
+        return self._link.dimensions is not None
+
+    @property
     def dimensions(self) -> int:
         """The length of a vector; the first look may cost one small request. Raises EmbedderUnavailableError."""
         if self._link.dimensions is None:

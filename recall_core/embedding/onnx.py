@@ -48,6 +48,9 @@ class OnnxEmbedder:
     here or arguments that don't fit it, both also on first use.
     """
 
+    call_size = 1024
+    """How many texts a call is best given: texts of one length run together, and among many there are more of them."""
+
     def __init__(
         self,
         folder: str | os.PathLike[str],

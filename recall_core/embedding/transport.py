@@ -36,11 +36,16 @@ class Gate:
         """Wait for a place and take it, to be given back with `leave`; False if there was none in time."""
         with self._changed:
             self._urgent += urgent
-            free = self._changed.wait_for(lambda: self._inside < self._limit and (urgent or not self._urgent), timeout)
-            self._urgent -= urgent
-            self._inside += free
-            if not free:
-                self._changed.notify_all()
+            free = False
+            try:
+                free = self._changed.wait_for(
+                    lambda: self._inside < self._limit and (urgent or not self._urgent), timeout
+                )
+            finally:  # whoever waits may be interrupted
+                self._urgent -= urgent
+                self._inside += free
+                if not free:
+                    self._changed.notify_all()
             return free
 
     def leave(self) -> None:
