@@ -112,9 +112,14 @@ class Evidence:
         ]
 
     def weigh(self, weight: Scores | float) -> Scores:
-        """Return the keywords' share in each row's score, if it is `weight` where both legs run."""
+        """Return the keywords' share in each row's score, if it is `weight` where both legs run. A row that has no
+        vector yet, beside others that have, is known by its words alone.
+        """
         shares: dict[Mode, Scores | float] = {"hybrid": weight, "keyword": 1.0, "semantic": 0.0}
-        return np.broadcast_to(np.asarray(shares[self.mode], dtype=np.float64), (len(self.frame),))
+        known = np.broadcast_to(np.asarray(shares[self.mode], dtype=np.float64), (len(self.frame),))
+        if self.meaning is None or self.mode != "hybrid":
+            return known
+        return np.where(self.meaning.vectors.present, known, 1.0)
 
     def best_covered(self) -> int:
         """Return the visible row with the best keyword coverage."""

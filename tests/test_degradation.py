@@ -331,3 +331,27 @@ def test_once_embedded_they_are_found_by_meaning(clock):
         assert memory.flush() == 0
         hits = memory.search("docker services", mode="semantic")
         assert (sorted(ids(hits)), hits.mode, hits.degraded) == (sorted(TEXTS), "semantic", None)
+
+
+def test_what_has_no_vector_yet_is_judged_by_its_words(db_path):
+    with Memory.open(db_path, embedder=HashedEmbedder(64)) as memory:
+        memory.add_many({"text": f"note {number} on rockets and tea"} for number in range(40))
+    with Memory.open(db_path, embedder=None) as memory:
+        memory.add("the licence of the turbine expires in March", id="new")
+        alone = memory.search("licence of the turbine", mode="keyword")[0]
+    waits = Settings(backfill_interval=float("inf"), embedding="background")
+    with Memory.open(db_path, embedder=HashedEmbedder(64), settings=waits) as memory:
+        hit = memory.search("licence of the turbine")[0]
+    assert hit.record.id == alone.record.id == "new"
+    assert hit.relevance > 0.8
+
+
+def test_semantic_search_of_a_large_scope_without_vectors_is_answered_by_keywords(monkeypatch):
+    monkeypatch.setattr("recall_core.scope_cache.MOST_CHUNKS", 0)
+    with Memory.open(":memory:", embedder=None) as memory:
+        memory._engine.searcher._legs._cache._most = 0
+        memory.add("Rockets fly")
+        found = memory.search("rockets", mode="semantic")
+        assert [hit.record.text for hit in found] == ["Rockets fly"]
+        assert found.mode == "keyword"
+        assert found.degraded

@@ -174,3 +174,15 @@ def test_a_wrong_key_is_named_by_its_status(server):
 def test_an_embedder_is_neither_copied_nor_pickled_with_its_key(server, take):
     with make(server, api_key=KEY) as embedder, pytest.raises(TypeError):
         take(embedder)
+
+
+def test_a_file_opens_while_its_server_is_away(db_path, server):
+    with make(server) as embedder, Memory.open(db_path, embedder=embedder) as memory:
+        memory.add("Rockets fly")
+    server.always = OVERLOADED
+    asked = len(server.requests)
+    with make(server, retries=0) as embedder, Memory.open(db_path, embedder=embedder) as memory:
+        assert len(server.requests) == asked
+        found = memory.search("rockets")
+        assert [hit.record.text for hit in found] == ["Rockets fly"]
+        assert found.degraded
