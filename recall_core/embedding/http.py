@@ -59,7 +59,7 @@ class HttpEmbedder:
 
     What `embed_passages` raises: PartlyEmbeddedError, which holds the vectors of the other texts, if some texts were
     refused or failed; TextRefusedError if it was the only text; EmbedderUnavailableError if no vector came and no text
-    is at fault; ClosedError after `close`. No message holds a key or a text.
+    is at fault; ClosedError after `close`. No message holds a key or a text, unless the server alters what it echoes.
 
     Raises InvalidInputError for arguments that make no sense, and if the provider wants a key and there is none.
     """
