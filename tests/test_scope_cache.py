@@ -6,77 +6,31 @@ import contextlib
 import tempfile
 from datetime import timedelta
 from pathlib import Path
-from random import Random
 
 import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_support import beside, embedder
+from scope_support import (
+    ALL,
+    MODES,
+    SCOPES,
+    WORDS,
+    assert_alike,
+    fill,
+    ids,
+    look,
+    make_records,
+    open_memory,
+    order,
+)
+from store_support import beside
 from support import NOW, FixedClock
 
-from recall_core import Memory, scope_cache
+from recall_core import scope_cache
 from recall_core.errors import RecordExistsError, RecordNotFoundError
 from recall_core.scope_cache import ScopeCache
 from recall_core.store.schema import CHANGES_KEPT
-
-MODES = ["hybrid", "keyword", "semantic"]
-FUSIONS = ["default", "rrf", "plain"]
-SCOPES = ["", "a", "a/x", "b"]
-WORDS = ["docker", "deploys", "rockets", "turtles", "部署", "喝茶", "Fridays", "backup"]
-QUERY = "when in January 2026 did Anna tell Bob that docker deploys the rockets, 喝茶?"
-ALL = 200  # more than any of these files has
-
-
-def open_memory(path, clock=None):
-    return Memory.open(path, embedder=embedder(), clock=clock or FixedClock())
-
-
-def ids(hits):
-    return [hit.record.id for hit in hits]
-
-
-def write_text(random, words=6):
-    return " ".join(random.choices(WORDS, k=words)) + random.choice([".", "?"])
-
-
-def make_records(count, seed=1):
-    """Records with ids, times and turns of their own, in several scopes and sessions."""
-    random = Random(seed)
-    return [
-        {
-            "text": f"{write_text(random)} {number}",
-            "id": f"r{number:03}",
-            "scope": random.choice(SCOPES[1:]),
-            "session": random.choice([None, "talk", "other"]),
-            "turn": number,
-            "role": "Anna" if number == 0 else "user",
-            "created_at": NOW - timedelta(minutes=number),
-        }
-        for number in range(count)
-    ]
-
-
-def look(memory, mode, fusion="default", **arguments):
-    """Return the hits of each scope, as far as they can be compared."""
-    return {
-        scope: {
-            hit.record.id: (hit.score, hit.relevance, hit.why.context)
-            for hit in memory.search(QUERY, scope=scope, mode=mode, fusion=fusion, limit=ALL, **arguments)
-        }
-        for scope in SCOPES
-    }
-
-
-def order(memory, mode, fusion="default"):
-    return {scope: ids(memory.search(QUERY, scope=scope, mode=mode, fusion=fusion, limit=ALL)) for scope in SCOPES}
-
-
-def assert_alike(one, other):
-    for scope in SCOPES:
-        assert one[scope].keys() == other[scope].keys()
-        for record_id, numbers in one[scope].items():
-            assert numbers == pytest.approx(other[scope][record_id], abs=1e-6)
 
 
 @pytest.fixture
@@ -211,13 +165,6 @@ def test_what_another_process_writes_is_followed(db_path, memory):
 
 
 # What is held
-
-
-def fill(memory, counts):
-    for scope, count in counts.items():
-        memory.add_many(
-            {"text": f"docker {scope} {number}", "id": f"{scope}{number}", "scope": scope} for number in range(count)
-        )
 
 
 def test_a_scope_is_read_once(memory, store):
