@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .blocks import Block, Flags, Floats, Keys, Rows
-from .bm25 import K1, B, Corpus
+from .bm25 import K1, B, Corpus, highest_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def score_keywords(frame: Frame, terms: Sequence[str], whole: Sequence[str], cor
         shares = frequencies / (frequencies + norms[rows])
         scored.append(TermScores(corpus.idf(term), rows, frequencies, shares))
         coverage[rows] += scored[-1].idf * shares
-    highest = sum(corpus.idf(term) for term in whole)
+    highest = highest_score(whole, corpus) / (K1 + 1.0)
     bm25 = (K1 + 1.0) * coverage
     return KeywordScores(bm25.astype(np.float32), (coverage / highest).astype(np.float32), tuple(scored), highest)
 

@@ -96,10 +96,6 @@ class Indexer:
         """Count the chunks that wait for a vector, by their state."""
         return self._queue.count()
 
-    def has_pending(self) -> bool:
-        """Tell whether chunks wait for a vector of this memory's embedder."""
-        return self._embedder is not None and self._store.vectors.count_pending() > 0
-
     def wake(self) -> None:
         """Let the worker look for pending chunks, now and then at intervals; it is started at the first call."""
         self._worker.retry(0.0)
