@@ -102,7 +102,7 @@ def faults(path: Path | str) -> list[str]:
             found.append(f"full-text index: {error}")
         connection.rollback()
         ((version,),) = connection.execute("PRAGMA user_version")
-        for name, sql in ORPHANS.items():
+        for name, sql in (ORPHANS | (SINCE_VERSION_4 if version > 3 else {})).items():
             sql = sql.format(embeds="embeds" if version > 2 else "1")
             found += [f"{name}: {row[0]}" for row in connection.execute(sql)]
     return found
@@ -120,6 +120,13 @@ ORPHANS = {
     "chunk with neither vector nor turn": """
         SELECT key FROM chunk WHERE {embeds}
         AND key NOT IN (SELECT chunk_key FROM embedding UNION SELECT chunk_key FROM pending)""",
+}
+SINCE_VERSION_4 = {
+    "vector without trash": "SELECT trash_key FROM trash_vector WHERE trash_key NOT IN (SELECT key FROM trash)",
+    "link without record": """
+        SELECT from_key, to_key FROM link
+        WHERE from_key NOT IN (SELECT key FROM record UNION SELECT record_key FROM trash)
+        OR to_key NOT IN (SELECT key FROM record UNION SELECT record_key FROM trash)""",
 }
 
 

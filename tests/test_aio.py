@@ -14,11 +14,23 @@ from recall_core.aio import DIFFERENCES, AsyncSession, AsyncView
 from recall_core.errors import ClosedError, InvalidInputError, RecordNotFoundError
 
 PAIRS = [(Memory, AsyncMemory), (View, AsyncView), (Session, AsyncSession)]
-MEMBERS = [(sync, other, name) for sync, other in PAIRS for name in sorted(vars(sync)) if not name.startswith("_")]
+
+
+def own_names(of: type) -> list[str]:
+    """Return the public names of a sync class, those that it has from another one of PAIRS left out."""
+    others = [sync for sync, _ in PAIRS if sync is not of and issubclass(of, sync)]
+    return sorted(public_names(of) - {name for other in others for name in public_names(other)})
+
+
+def public_names(of: type) -> set[str]:
+    return {name for name in dir(of) if not name.startswith("_")}
+
+
+MEMBERS = [(sync, other, name) for sync, other in PAIRS for name in own_names(sync)]
 METHODS = [
     (sync, other, name)
     for sync, other, name in MEMBERS
-    if not isinstance(vars(sync)[name], property) and f"{sync.__name__}.{name}" not in DIFFERENCES
+    if not isinstance(getattr(sync, name), property) and f"{sync.__name__}.{name}" not in DIFFERENCES
 ]
 
 
@@ -68,7 +80,7 @@ def test_the_listed_differences_are_all_there_are():
     different = {
         f"{sync.__name__}.{name}"
         for sync, other, name in MEMBERS
-        if isinstance(vars(sync)[name], property) or not inspect.iscoroutinefunction(getattr(other, name))
+        if isinstance(getattr(sync, name), property) or not inspect.iscoroutinefunction(getattr(other, name))
     }
     assert set(DIFFERENCES) == different
 
@@ -80,10 +92,6 @@ def test_scoped_has_the_same_signature_though_it_is_not_awaited():
 @pytest.mark.parametrize(("sync", "other", "name"), MEMBERS, ids=member)
 def test_every_async_method_says_what_it_does(sync, other, name):
     assert inspect.getdoc(getattr(other, name))
-
-
-def public_names(of: type) -> set[str]:
-    return {name for name in dir(of) if not name.startswith("_")}
 
 
 def parameters(method) -> list[inspect.Parameter]:

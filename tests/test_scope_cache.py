@@ -30,7 +30,7 @@ from support import NOW, FixedClock
 from recall_core import scope_cache
 from recall_core.errors import RecordExistsError, RecordNotFoundError
 from recall_core.scope_cache import ScopeCache
-from recall_core.store.schema import CHANGES_KEPT
+from recall_core.store.upgrades import CHANGES_KEPT
 
 
 @pytest.fixture

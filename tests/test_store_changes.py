@@ -6,7 +6,7 @@ import pytest
 from store_support import beside, embedder, faults
 
 from recall_core import Memory
-from recall_core.store.schema import CHANGES_KEPT
+from recall_core.store.upgrades import CHANGES_KEPT
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ DATA = Path(__file__).parent / "data"
 FROZEN = sorted(DATA.glob("schema-*.db"))
 
 # Appending is all that may ever be done to this list.
-NAMES = ["first schema", "change log and codes", "leases"]
+NAMES = ["first schema", "change log and codes", "leases", "trash and links"]
 
 
 def open_memory(path, **arguments):
@@ -286,7 +286,7 @@ def test_the_second_version_drops_the_tables_of_sqlite_vec(with_vec0, db_path):
 def test_the_pages_of_dropped_tables_are_used_again(with_vec0):
     with open_memory(with_vec0) as memory:
         pages, free = count_pages(memory)
-        assert free > 2 * 400_000 // 8192
+        assert free > 0.9 * 2 * 400_000 // 8192  # the tables of later versions have taken some
         memory.add_many({"text": f"filler {number} {'x' * 900}"} for number in range(200))
         assert count_pages(memory)[0] == pages
 

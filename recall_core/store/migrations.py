@@ -8,7 +8,8 @@ from typing import NamedTuple
 import apsw
 
 from ..errors import NotADatabaseError, SchemaTooNewError
-from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS, SECOND_SCHEMA, THIRD_SCHEMA
+from .schema import APPLICATION_ID, FIRST_SCHEMA, FIRST_TRIGGERS
+from .upgrades import FOURTH_SCHEMA, SECOND_SCHEMA, THIRD_SCHEMA
 
 VEC0_TABLES = "FROM sqlite_schema WHERE name GLOB 'vector_[0-9]*' AND sql LIKE 'CREATE VIRTUAL TABLE%USING vec0(%'"
 
@@ -45,6 +46,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("first schema", lambda connection: connection.execute(FIRST_SCHEMA + FIRST_TRIGGERS)),
     Migration("change log and codes", upgrade_to_second),
     Migration("leases", lambda connection: connection.execute(THIRD_SCHEMA)),
+    Migration("trash and links", lambda connection: connection.execute(FOURTH_SCHEMA)),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

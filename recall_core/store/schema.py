@@ -1,7 +1,8 @@
-"""The tables of a memory file, as SQL; `docs/storage-format.md` describes every byte.
+"""The tables of a memory file, as SQL; `docs/storage-format.md` describes every byte, `upgrades` adds what came later.
 
-Truth: record, session, space, embedding, dictionary, meta. Derived from it and rebuildable: chunk, chunk_fts, and the
-vector index tables. To do: pending (chunks without a vector) and vector_change (vectors the index has not seen).
+Truth: record, link, trash, trash_vector, session, space, embedding, dictionary, meta. Derived from it and rebuildable:
+chunk, chunk_fts, and the vector index tables. To do: pending (chunks without a vector) and vector_change (vectors the
+index has not seen).
 
 Everything that must hold when another program writes is a constraint or a trigger in plain SQL, so that the stock
 sqlite3 can add, change and delete records. `record.indexed` counts our own writes of a row; it is 0 where another
@@ -23,11 +24,13 @@ SORTABLE_ID = "printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS
 MAX_NAME, MAX_SCOPE = 512, 1024  # characters; as in drafting and scopes
 
 
-def _is_name(column: str) -> str:
+def is_name(column: str) -> str:
+    """Return the constraint of a column that holds names."""
     return f"CHECK({column} IS NULL OR typeof({column}) = 'text' AND length({column}) BETWEEN 1 AND {MAX_NAME})"
 
 
-def _is_time(column: str) -> str:
+def is_time(column: str) -> str:
+    """Return the constraint of a column that holds times."""
     year_1_to_9999 = f"{column} BETWEEN {FIRST_TIME} AND {LAST_TIME}"
     return f"CHECK({column} IS NULL OR typeof({column}) = 'integer' AND {year_1_to_9999})"
 
@@ -40,23 +43,23 @@ CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT RO
 
 CREATE TABLE record(
   key INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE DEFAULT ({SORTABLE_ID}) {_is_name("id")},
+  id TEXT NOT NULL UNIQUE DEFAULT ({SORTABLE_ID}) {is_name("id")},
   scope TEXT NOT NULL DEFAULT '' CHECK(typeof(scope) = 'text' AND length(scope) <= {MAX_SCOPE}),
-  session TEXT {_is_name("session")},
+  session TEXT {is_name("session")},
   turn INTEGER CHECK(typeof(turn) IN ('integer', 'null')),
-  role TEXT {_is_name("role")},
-  kind TEXT NOT NULL DEFAULT 'memory' {_is_name("kind")},
+  role TEXT {is_name("role")},
+  kind TEXT NOT NULL DEFAULT 'memory' {is_name("kind")},
   text TEXT NOT NULL CHECK(typeof(text) = 'text'),
   payload TEXT CHECK(payload IS NULL OR typeof(payload) = 'text' AND json_valid(payload)),
   metadata TEXT NOT NULL DEFAULT '{{}}'
     CHECK(typeof(metadata) = 'text' AND json_valid(metadata) AND json_type(metadata) = 'object'),
   tags TEXT NOT NULL DEFAULT '[]' CHECK(typeof(tags) = 'text' AND json_valid(tags) AND json_type(tags) = 'array'),
-  source TEXT {_is_name("source")},
+  source TEXT {is_name("source")},
   importance REAL NOT NULL DEFAULT 0.5 CHECK(importance BETWEEN 0 AND 1),
-  created_at INTEGER NOT NULL DEFAULT ({NOW}) {_is_time("created_at")},
-  updated_at INTEGER NOT NULL DEFAULT ({NOW}) {_is_time("updated_at")},
-  accessed_at INTEGER {_is_time("accessed_at")},
-  expires_at INTEGER {_is_time("expires_at")},
+  created_at INTEGER NOT NULL DEFAULT ({NOW}) {is_time("created_at")},
+  updated_at INTEGER NOT NULL DEFAULT ({NOW}) {is_time("updated_at")},
+  accessed_at INTEGER {is_time("accessed_at")},
+  expires_at INTEGER {is_time("expires_at")},
   text_hash BLOB,
   indexed INTEGER NOT NULL DEFAULT 0,
   place INTEGER GENERATED ALWAYS AS (ifnull(turn, 9223372036854775807)) VIRTUAL
@@ -139,7 +142,7 @@ CREATE TABLE vector_change(
 # out to ignore the conflict instead, or to be an upsert, the rows are still there and keep them.
 _NOTE_REPLACED = """DELETE FROM replaced;
   INSERT INTO replaced(key) SELECT key FROM record WHERE {conflict};"""
-_DROP_REPLACED = """DELETE FROM chunk WHERE record_key IN (SELECT key FROM replaced)
+DROP_REPLACED = """DELETE FROM chunk WHERE record_key IN (SELECT key FROM replaced)
     AND (record_key = new.key OR record_key NOT IN (SELECT key FROM record));
   DELETE FROM replaced;"""
 _CHECK_TAGS = """SELECT RAISE(ABORT, 'tags is a JSON array of texts of 1 to 512 characters')
@@ -150,13 +153,13 @@ WHEN EXISTS (SELECT 1 FROM record WHERE id = new.id OR key = new.key) BEGIN
   {_NOTE_REPLACED.format(conflict="id = new.id OR key = new.key")}
 END;
 CREATE TRIGGER record_after_insert AFTER INSERT ON record WHEN EXISTS (SELECT 1 FROM replaced) BEGIN
-  {_DROP_REPLACED}
+  {DROP_REPLACED}
 END;
 CREATE TRIGGER record_before_rename BEFORE UPDATE OF key, id ON record WHEN new.id <> old.id OR new.key <> old.key BEGIN
   {_NOTE_REPLACED.format(conflict="(id = new.id OR key = new.key) AND key <> old.key")}
 END;
 CREATE TRIGGER record_after_rename AFTER UPDATE OF key, id ON record WHEN new.id <> old.id OR new.key <> old.key BEGIN
-  {_DROP_REPLACED}
+  {DROP_REPLACED}
   UPDATE chunk SET record_key = new.key WHERE record_key = old.key;
 END;
 CREATE TRIGGER record_after_update AFTER UPDATE OF text, role, tags, metadata, source ON record
@@ -201,112 +204,5 @@ CREATE TRIGGER embedding_after_delete AFTER DELETE ON embedding BEGIN
   INSERT INTO vector_change(space_id, chunk_key) VALUES (old.space_id, old.chunk_key) ON CONFLICT DO NOTHING;
   INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE key = old.chunk_key
     AND old.space_id = (SELECT id FROM space WHERE name = '{OWN_SPACE}') ON CONFLICT DO NOTHING;
-END;
-"""
-
-# Which records' chunks, vectors or places in a conversation changed, in the order of the changes, so that what a
-# process holds in memory can follow. Only the last ones are kept: who has missed more reads all anew.
-CHANGES_KEPT = 8192
-SECOND_SCHEMA = f"""
-CREATE TABLE change(seq INTEGER PRIMARY KEY AUTOINCREMENT, record_key INTEGER NOT NULL);
-
--- The index of a large space: what its codes are centred by, and the codes by chunk key. One that is made anew begins
--- with a higher version, so that nobody takes it for the old one.
-CREATE TABLE code_index(
-  space_id INTEGER PRIMARY KEY REFERENCES space(id) ON DELETE CASCADE,
-  version INTEGER NOT NULL DEFAULT ({NOW}) CHECK(typeof(version) = 'integer'),
-  centre BLOB NOT NULL CHECK(typeof(centre) = 'blob')
-);
-CREATE TABLE code_page(
-  space_id INTEGER NOT NULL REFERENCES space(id) ON DELETE CASCADE,
-  number INTEGER NOT NULL CHECK(typeof(number) = 'integer' AND number BETWEEN -{1 << 53} AND {(1 << 53) - 1}),
-  version INTEGER NOT NULL,
-  present BLOB NOT NULL CHECK(typeof(present) = 'blob' AND length(present) = 128),
-  codes BLOB NOT NULL CHECK(typeof(codes) = 'blob'),
-  PRIMARY KEY(space_id, number)
-);
-CREATE INDEX code_version ON code_page(space_id, version);
-
-CREATE TRIGGER change_after_insert AFTER INSERT ON change WHEN new.seq % 1024 = 0 BEGIN
-  DELETE FROM change WHERE seq <= new.seq - {CHANGES_KEPT};
-END;
-CREATE TRIGGER record_changed
-AFTER UPDATE OF key, id, scope, session, role, turn, text, created_at, expires_at ON record
-WHEN (new.key, new.id, new.scope, new.session, new.role, new.turn, new.text, new.created_at, new.expires_at)
-  IS NOT (old.key, old.id, old.scope, old.session, old.role, old.turn, old.text, old.created_at, old.expires_at) BEGIN
-  INSERT INTO change(record_key) SELECT old.key UNION SELECT new.key;
-END;
-CREATE TRIGGER chunk_inserted AFTER INSERT ON chunk BEGIN
-  INSERT INTO change(record_key) VALUES (new.record_key);
-END;
-CREATE TRIGGER chunk_changed AFTER UPDATE ON chunk BEGIN
-  INSERT INTO change(record_key) SELECT old.record_key UNION SELECT new.record_key;
-END;
-CREATE TRIGGER chunk_deleted AFTER DELETE ON chunk BEGIN
-  INSERT INTO change(record_key) VALUES (old.record_key);
-END;
-CREATE TRIGGER embedding_inserted AFTER INSERT ON embedding BEGIN
-  INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key = new.chunk_key;
-END;
-CREATE TRIGGER embedding_changed AFTER UPDATE ON embedding BEGIN
-  INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key IN (old.chunk_key, new.chunk_key);
-  INSERT INTO vector_change(space_id, chunk_key) VALUES (old.space_id, old.chunk_key) ON CONFLICT DO NOTHING;
-END;
-CREATE TRIGGER embedding_deleted AFTER DELETE ON embedding BEGIN
-  INSERT INTO change(record_key) SELECT record_key FROM chunk WHERE key = old.chunk_key;
-END;
-
--- What has no code any more is to be taken up again.
-CREATE TRIGGER code_page_deleted AFTER DELETE ON code_page BEGIN
-  INSERT INTO vector_change(space_id, chunk_key) SELECT space_id, chunk_key FROM embedding
-    WHERE space_id = old.space_id AND chunk_key BETWEEN 1024 * old.number AND 1024 * old.number + 1023
-    ON CONFLICT DO NOTHING;
-END;
-CREATE TRIGGER code_index_deleted AFTER DELETE ON code_index BEGIN
-  DELETE FROM code_page WHERE space_id = old.space_id;
-  INSERT INTO vector_change(space_id, chunk_key) SELECT space_id, chunk_key FROM embedding
-    WHERE space_id = old.space_id ON CONFLICT DO NOTHING;
-END;
--- As the foreign keys do, which other programs have switched off.
-CREATE TRIGGER space_deleted AFTER DELETE ON space BEGIN
-  DELETE FROM embedding WHERE space_id = old.id;
-  DELETE FROM code_index WHERE space_id = old.id;
-  DELETE FROM vector_change WHERE space_id = old.id;
-  INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE old.name = '{OWN_SPACE}' ON CONFLICT DO NOTHING;
-END;
-"""
-
-# Who is embedding a chunk, and until when nobody else does, so that processes share the work. And which chunks are
-# embedded at all: one that is not waits for no vector.
-THIRD_SCHEMA = f"""
-ALTER TABLE pending ADD COLUMN owner TEXT;
-ALTER TABLE pending ADD COLUMN leased_until INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX pending_lease ON pending(owner, leased_until) WHERE owner IS NOT NULL;
-ALTER TABLE chunk ADD COLUMN embeds INTEGER NOT NULL DEFAULT 1;
-
-DROP TRIGGER chunk_after_insert;
-CREATE TRIGGER chunk_after_insert AFTER INSERT ON chunk BEGIN
-  INSERT INTO chunk_fts(rowid, latin, grams, words, labels)
-  VALUES (new.key, new.latin, new.grams, new.words, new.labels);
-  INSERT INTO pending(chunk_key) SELECT new.key WHERE new.embeds ON CONFLICT DO NOTHING;
-END;
-CREATE TRIGGER chunk_embeds_changed AFTER UPDATE OF embeds ON chunk WHEN new.embeds <> old.embeds BEGIN
-  DELETE FROM pending WHERE chunk_key = new.key AND NOT new.embeds;
-  INSERT INTO pending(chunk_key) SELECT new.key WHERE new.embeds AND NOT EXISTS
-    (SELECT 1 FROM embedding JOIN space ON space.id = space_id WHERE chunk_key = new.key AND name = '{OWN_SPACE}')
-    ON CONFLICT DO NOTHING;
-END;
-DROP TRIGGER embedding_after_delete;
-CREATE TRIGGER embedding_after_delete AFTER DELETE ON embedding BEGIN
-  INSERT INTO vector_change(space_id, chunk_key) VALUES (old.space_id, old.chunk_key) ON CONFLICT DO NOTHING;
-  INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE key = old.chunk_key AND embeds
-    AND old.space_id = (SELECT id FROM space WHERE name = '{OWN_SPACE}') ON CONFLICT DO NOTHING;
-END;
-DROP TRIGGER space_deleted;
-CREATE TRIGGER space_deleted AFTER DELETE ON space BEGIN
-  DELETE FROM embedding WHERE space_id = old.id;
-  DELETE FROM code_index WHERE space_id = old.id;
-  DELETE FROM vector_change WHERE space_id = old.id;
-  INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE embeds AND old.name = '{OWN_SPACE}' ON CONFLICT DO NOTHING;
 END;
 """
