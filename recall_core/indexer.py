@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from .chunking import TextChunker, estimate_tokens, fit_spans
 from .embedding_queue import Claim, EmbeddingQueue, Progress, Step
-from .models import Chunker, Embedder, Json, Record, Span, TokenWindow
+from .models import Chunker, Embedder, Record, Span, TokenWindow
 from .settings import Settings
 from .speakers import describe_speaker
 from .store import Backlog, ChunkDraft, Space, SqliteStore, Stale
-from .text import analyse
+from .terms import describe_spans
 from .worker import LEASED_PAUSE, Worker
 
 logger = logging.getLogger("recall_core")
 
 BATCH = 256  # records of another program that are read and indexed together
-LABEL_TERMS = 64  # of tags and metadata, at most so many are findable
 
 
 class Indexer:
@@ -57,10 +54,9 @@ class Indexer:
     def prepare(self, record: Record) -> tuple[ChunkDraft, ...]:
         """Return the chunks of a record with the terms that they are found by."""
         speaker = describe_speaker(record.role)
-        labels = self._find_labels(record)
-        drafts = (self._draft(record.text, span, speaker, labels) for span in self._cut(record.text, speaker))
+        drafts = describe_spans(record, self._cut(record.text, speaker), self._words)
         if self._is_embedded(record):
-            return tuple(drafts)
+            return drafts
         return tuple(replace(draft, embeds=False) for draft in drafts)
 
     def claim(self, chunk_keys: Sequence[int]) -> Claim:
@@ -157,35 +153,3 @@ class Indexer:
             return len(text) <= self._settings.chunk_size
         size = min(self._settings.chunk_size, self._window.window)
         return len(text) < size and len(unicodedata.normalize("NFKD", text).encode("utf-8")) < size
-
-    def _find_labels(self, record: Record) -> str:
-        strings = chain(record.tags, [record.source or ""], *(_strings(value) for value in record.metadata.values()))
-        terms = [term for text in strings if text for term in self._terms(text)]
-        return " ".join(list(dict.fromkeys(terms))[:LABEL_TERMS])
-
-    def _terms(self, text: str) -> list[str]:
-        found = analyse(text, self._words)
-        return [*found.latin, *found.grams, *found.words]
-
-    def _draft(self, text: str, span: Span, speaker: str, labels: str) -> ChunkDraft:
-        start, end = span
-        spoken = speaker + text[start:end]
-        found = analyse(spoken, self._words)
-        return ChunkDraft(
-            start=start,
-            end=end,
-            tokens=found.length,
-            hash=hashlib.blake2b(spoken.encode("utf-8"), digest_size=16).digest(),
-            latin=" ".join(found.latin),
-            grams=" ".join(found.grams),
-            words=" ".join(found.words),
-            labels=labels,
-        )
-
-
-def _strings(value: Json) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [item for item in value if isinstance(item, str)]
-    return []
