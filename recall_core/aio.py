@@ -75,9 +75,12 @@ class AsyncView:
         """Return a view that can't read or write outside of `scope`; there is nothing to await."""
         return AsyncView(self._sync.scoped(scope))
 
-    async def session(self, id: str, *, scope: str = "", title: str | None = None) -> AsyncSession:
-        """Return the conversation `id` of exactly this scope; a `title` is stored."""
-        return AsyncSession(await asyncio.to_thread(self._sync.session, id, scope=scope, title=title))
+    async def session(
+        self, id: str, *, scope: str = "", title: str | None = None, redact: bool | None = None
+    ) -> AsyncSession:
+        """Return the conversation `id` of exactly this scope; a `title` is stored, redacted as the text of `add` is."""
+        session = await asyncio.to_thread(self._sync.session, id, scope=scope, title=title, redact=redact)
+        return AsyncSession(session)
 
     async def sessions(self, scope: str = "") -> list[AsyncSession]:
         """Return the conversations in a scope and below, the last active one first."""

@@ -23,7 +23,17 @@ QUOTE = "> "
 JOINERS = "\u200c\u200d"
 KEPT = frozenset("\n\r\t\x0b\x0c\x1c\x1d\x1e\x85" + JOINERS)  # of the unseen characters; the rest of these end lines
 UNSEEN = frozenset("\u00ad\u200b\u2060\ufeff")  # without width or meaning
-CLOSING = re.compile(rf"<(?=[\s/{JOINERS}]*{f'[{JOINERS}]*'.join(TAG)})", re.IGNORECASE)
+# What is drawn without width although it is no control character: joiners, fillers, variation selectors.
+WIDTHLESS = JOINERS + "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
+FENCES = (TAG, "memory-context", "memory_context")  # of the block, and of hosts that put it into one of their own
+
+
+def _spell(name: str) -> str:
+    """Return a pattern for a name, also in full-width letters, with unseen characters between them."""
+    return f"[{WIDTHLESS}]*+".join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name)
+
+
+CLOSING = re.compile(rf"[<＜﹤](?=[\s/／{WIDTHLESS}]*+(?:{'|'.join(map(_spell, FENCES))}))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import Any, get_args
 
 from .errors import InvalidInputError
 from .ids import new_id
 from .models import Json, NewRecord, OnDuplicate, Record
+from .redaction import Redact, redact_json
 from .scopes import join_scopes
 from .store import RESERVED
 from .text import clean_json, clean_text
@@ -19,6 +20,7 @@ from .times import MICROS_PER_SECOND, Time, from_micros, to_micros
 MAX_NAME = 512  # characters of an id, a session, a role, a kind, a source or a tag
 MAX_INTEGER = 2**63 - 1
 
+REDACTED_FIELDS = ("text", "tags", "metadata", "payload", "source")
 NEW_RECORD_FIELDS = frozenset(field.name for field in fields(NewRecord))
 
 
@@ -57,6 +59,27 @@ def make_record(new: NewRecord, base: str, now: int) -> Record:
         updated_at=updated_at,
         expires_at=find_expiry(new.expires_at, new.ttl, now),
     )
+
+
+def redact_record(record: Record, redact: Redact | None, names: Collection[str] = REDACTED_FIELDS) -> Record:
+    """Return the record with secrets taken out of these fields; None takes out nothing.
+
+    Names by which records are asked for (ids, scopes, sessions, roles, kinds) are left alone.
+    """
+    if redact is None:
+        return record
+    changes: dict[str, Any] = {"text": clean_text(redact(record.text))}
+    changes["tags"] = check_tags(redact(tag) for tag in record.tags)
+    changes["metadata"] = check_metadata(redact_json(record.metadata, redact))
+    changes["payload"] = clean_json(redact_json(record.payload, redact))
+    if record.source is not None:
+        changes["source"] = check_name(redact(record.source), "source")
+    return replace(record, **{name: value for name, value in changes.items() if name in names})
+
+
+def redact_string(text: str, redact: Redact | None) -> str:
+    """Return a text with secrets taken out; None takes out nothing."""
+    return text if redact is None else clean_text(redact(text))
 
 
 def check_text(text: str) -> str:

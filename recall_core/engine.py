@@ -9,11 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from .causes import Cause
-from .drafting import check_space, make_record, read_mapping
+from .drafting import check_space, make_record, read_mapping, redact_record
 from .errors import InvalidInputError
 from .indexer import Indexer
 from .models import Embedder, Json, NewRecord, Record
 from .query_cache import QueryCache
+from .redaction import Redact, choose_redaction
 from .settings import Settings
 from .store import OWN_SPACE, Draft, Space, SqliteStore, Stored
 from .times import MICROS_PER_SECOND
@@ -132,13 +133,18 @@ def space_for(engine: Engine, new: NewRecord) -> Space:
     return engine.store.vectors.ensure_space(name, EXTERNAL_MODEL, len(new.vector))
 
 
+def find_redaction(engine: Engine, wanted: bool | None) -> Redact | None:
+    """Return what takes secrets out of what a call stores: as the call wants it, or for None as the settings say."""
+    return choose_redaction(engine.settings.redact, wanted)
+
+
 def make_draft(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bool = False) -> Draft:
     """Return what is to be stored of a new record below `base`. Raises InvalidInputError."""
     if new.space is not None:
         check_space(new.space)
         if new.vector is None:
             raise InvalidInputError(f"the space {new.space!r} was given without a vector to put there")
-    record = make_record(new, base, engine.now())
+    record = redact_record(make_record(new, base, engine.now()), find_redaction(engine, new.redact))
     return Draft(
         record=record,
         chunks=engine.indexer.prepare(record),

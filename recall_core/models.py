@@ -66,6 +66,7 @@ class NewRecord:
     ttl: float | timedelta | None = None
     vector: Sequence[float] | None = None
     space: str | None = None
+    redact: bool | None = None
     on_duplicate: OnDuplicate = "keep"
 
 
@@ -286,6 +287,7 @@ class AddArguments(TypedDict, total=False):
     ttl: float | timedelta | None
     vector: Sequence[float] | None
     space: str | None
+    redact: bool | None
     on_duplicate: OnDuplicate
 
 

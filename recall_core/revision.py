@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from . import drafting
-from .engine import Engine, save_vector, space_for
+from .drafting import REDACTED_FIELDS, redact_record
+from .engine import Engine, find_redaction, save_vector, space_for
 from .errors import RecordNotFoundError
 from .filters import Selection
 from .models import Json, NewRecord, Record
@@ -49,16 +50,19 @@ class Revision:
     ttl: float | timedelta | None
     vector: Sequence[float]
     space: str | None
+    redact: bool | None
 
 
 def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
     """Change the record in one transaction and return it. Raises RecordNotFoundError if it is not below `base`."""
     now = engine.now()
     given = revision.vector is not UNCHANGED
+    redact = find_redaction(engine, revision.redact)
+    given_fields = {name for name in REDACTED_FIELDS if getattr(revision, name) is not UNCHANGED}
     new = NewRecord(text="", vector=revision.vector if given else None, space=revision.space)
     while True:  # chunks are made outside the lock, and made again if the record has changed meanwhile
         before = _find(engine, base, id, now)
-        changed = apply_revision(before, revision, base, now)
+        changed = redact_record(apply_revision(before, revision, base, now), redact, given_fields)
         reindex = any(getattr(changed, name) != getattr(before, name) for name in INDEXED_FIELDS)
         chunks = engine.indexer.prepare(changed) if reindex else None
         with engine.store.records.transaction():

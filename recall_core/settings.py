@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,6 +74,9 @@ class Settings:
     """Seconds to wait for other writers of the file before StoreBusyError."""
     dictionary: tuple[str, ...] = ()
     """Words that the keyword index keeps whole, beside those already stored in the file."""
+    redact: bool | Callable[[str], str] = False
+    """Whether secrets are taken out of what is stored, where a call does not say `redact=` itself; or a function that
+    takes a text and returns what may be stored of it, in place of the rules of the package."""
 
     def __post_init__(self) -> None:
         self._check_number("chunk_size", 8, whole=True)
@@ -92,6 +96,7 @@ class Settings:
         self._check_choice("durability", ("normal", "full"))
         self._check_number("busy_timeout", 0, 86_400)
         self._check("dictionary", _are_words(self.dictionary), "a tuple of words")
+        self._check("redact", isinstance(self.redact, bool) or callable(self.redact), "True, False or a function")
 
     def _check_embedding(self) -> None:
         self._check(

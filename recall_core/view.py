@@ -8,7 +8,7 @@ from typing import Unpack
 
 from . import drafting
 from .context import render_context
-from .engine import Engine, Progress, write_record, write_records
+from .engine import Engine, Progress, find_redaction, write_record, write_records
 from .errors import InvalidInputError
 from .filters import Filter, Selection, make_selection
 from .models import (
@@ -63,12 +63,14 @@ class View:
         ttl: float | timedelta | None = None,
         vector: Sequence[float] | None = None,
         space: str | None = None,
+        redact: bool | None = None,
         on_duplicate: OnDuplicate = "keep",
     ) -> Record:
         """Store a text and return it as a record; from then on it is durable and found by keyword.
 
         `metadata` can be filtered by and its strings are found by keyword; `payload` is any JSON, kept as it is.
         `vector` is an embedding made elsewhere, of the vector space named `space` (the memory's own by default).
+        `redact` says whether secrets are taken out before anything is stored, None: as `Settings.redact` says.
         The same text twice in one scope is kept twice, unless `on_duplicate` says to `skip` it (the stored one is
         returned), to `touch` the stored one (it counts as updated now) or to `replace` that.
 
@@ -77,7 +79,7 @@ class View:
         new = NewRecord(
             text=text, id=id, scope=scope, session=session, turn=turn, role=role, kind=kind, tags=tags,
             metadata=metadata, payload=payload, source=source, importance=importance, created_at=created_at,
-            expires_at=expires_at, ttl=ttl, vector=vector, space=space, on_duplicate=on_duplicate,
+            expires_at=expires_at, ttl=ttl, vector=vector, space=space, redact=redact, on_duplicate=on_duplicate,
         )  # fmt: skip
         return write_record(self._engine, self._base, new)
 
@@ -171,15 +173,18 @@ class View:
         ttl: float | timedelta | None = UNCHANGED,
         vector: Sequence[float] = UNCHANGED,
         space: str | None = None,
+        redact: bool | None = None,
     ) -> Record:
         """Change a record and return it. What is not given stays; metadata is replaced as a whole.
+
+        `redact` concerns what is given, as in `add`.
 
         Raises RecordNotFoundError if the id is not in this scope.
         """
         revision = Revision(
             text=text, scope=scope, session=session, turn=turn, role=role, kind=kind, tags=tags, metadata=metadata,
             payload=payload, source=source, importance=importance, created_at=created_at, expires_at=expires_at,
-            ttl=ttl, vector=vector, space=space,
+            ttl=ttl, vector=vector, space=space, redact=redact,
         )  # fmt: skip
         return revise(self._engine, self._base, drafting.check_name(id, "id"), revision)
 
@@ -212,11 +217,11 @@ class View:
         """Return a view that can't read or write outside of `scope`."""
         return View(self._engine, join_scopes(self._base, scope))
 
-    def session(self, id: str, *, scope: str = "", title: str | None = None) -> Session:
-        """Return the conversation `id` of exactly this scope; a `title` is stored."""
+    def session(self, id: str, *, scope: str = "", title: str | None = None, redact: bool | None = None) -> Session:
+        """Return the conversation `id` of exactly this scope; a `title` is stored, redacted as the text of `add` is."""
         session = Session(self._engine, join_scopes(self._base, scope), drafting.check_name(id, "session"))
         if title is not None:
-            checked = drafting.check_text(title)
+            checked = drafting.redact_string(drafting.check_text(title), find_redaction(self._engine, redact))
             self._engine.store.sessions.save(session.scope, session.id, checked, self._engine.now())
         return session
 

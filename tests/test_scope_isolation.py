@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,7 +14,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from support import NOW, FixedClock, HashedEmbedder
 
-from recall_core import Memory, Record, View
+from recall_core import Memory, Record, Session, View
 from recall_core.errors import InvalidInputError, RecordExistsError, RecordNotFoundError
 
 TEXT = "rockets fly on Fridays 火箭周五起飞"
@@ -285,6 +286,53 @@ def test_what_is_no_scope_is_refused_everywhere(one_scope, method, scope):
         with pytest.raises(InvalidInputError, match="scope"):
             method(view, scope)
     assert every_record(one_scope) == before
+
+
+# Methods whose answer is no set of ids, with the tests that try them.
+TRIED_ELSEWHERE = {
+    "get": test_get_and_count_see_the_scope_alone,
+    "count": test_get_and_count_see_the_scope_alone,
+}
+
+
+def note_calls(monkeypatch, owner: type, called: set[str]) -> None:
+    """Note which public methods of a class are called, but not by one another."""
+    running = []
+
+    def noting(name, method):
+        @functools.wraps(method)
+        def call(*arguments, **named):
+            if not running:
+                called.add(f"{owner.__name__}.{name}")
+            running.append(name)
+            try:
+                return method(*arguments, **named)
+            finally:
+                running.pop()
+
+        return call
+
+    for name, method in public_methods(owner).items():
+        monkeypatch.setattr(owner, name, noting(name, method))
+
+
+def public_methods(owner: type) -> dict[str, Callable]:
+    return {name: method for name, method in inspect.getmembers(owner, inspect.isfunction) if not name.startswith("_")}
+
+
+def test_every_public_method_of_a_view_and_a_session_is_tried_above(monkeypatch):
+    """A new way of reading or writing fails here until it stands in READS or WRITES, or has a test of its own."""
+    called: set[str] = set()
+    for owner in (View, Session):
+        note_calls(monkeypatch, owner, called)
+    for read in READS.values():
+        with fill(["a", "b"]) as memory:
+            read(View(memory._engine, "a"))
+    for write in WRITES.values():
+        with fill(["a", "b"]) as memory, suppress(RecordExistsError, RecordNotFoundError):
+            write(View(memory._engine, "a"), "b#note")
+    public = {f"{owner.__name__}.{name}" for owner in (View, Session) for name in public_methods(owner)}
+    assert public - called == {f"View.{name}" for name in TRIED_ELSEWHERE}
 
 
 def test_every_method_that_takes_a_scope_is_tried_above():

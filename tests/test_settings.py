@@ -64,6 +64,9 @@ from recall_core.settings import CHAT_HISTORY, Settings
         ("dictionary", "Docker"),
         ("dictionary", (1,)),
         ("dictionary", ("",)),
+        ("redact", "yes"),
+        ("redact", 1),
+        ("redact", None),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_setting_s_name(name, value):
@@ -94,6 +97,8 @@ def test_a_value_out_of_range_is_refused_with_the_setting_s_name(name, value):
         ("similarity_floors", (("doubao-embedding", 0.4),)),
         ("busy_timeout", 0),
         ("dictionary", ("云原生", "Kubernetes")),
+        ("redact", True),
+        ("redact", str.upper),
     ],
 )
 def test_the_ends_of_a_range_are_allowed(name, value):

@@ -20,6 +20,7 @@ from .options import (
     parse_object,
     parse_pairs,
     parse_ttl,
+    redact_option,
 )
 from .output import write, write_json
 from .shapes import record_shape
@@ -46,6 +47,7 @@ STDIN = "-"
 @click.option("--expires-at", metavar="TIME", help="When it is to be forgotten.")
 @click.option("--ttl", metavar="30d", help="After how long it is to be forgotten: s, m, h, d or w.")
 @click.option("--id", metavar="ID", help="Its id, if you want to choose it.")
+@redact_option
 @duplicates_option
 @db_option
 @model_option
@@ -65,6 +67,7 @@ def add(
     created_at: str | None,
     expires_at: str | None,
     ttl: str | None,
+    redact: bool,
     id: str | None,
     on_duplicate: str,
     db: str | None,
@@ -90,6 +93,7 @@ def add(
         created_at=created_at,
         expires_at=expires_at,
         ttl=parse_ttl(ttl),
+        redact=redact or None,
         on_duplicate=cast(OnDuplicate, on_duplicate),
     )
     with open_for_writing(db, model) as memory:
@@ -126,6 +130,7 @@ def add_record(view: View, new: NewRecord) -> Record:
         created_at=new.created_at,
         expires_at=new.expires_at,
         ttl=new.ttl,
+        redact=new.redact,
         on_duplicate=new.on_duplicate,
     )
 

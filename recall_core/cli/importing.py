@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from recall_core.models import NewRecord, OnDuplicate, Record
 from .adding import add_record
 from .lines import Line, read_line
 from .opening import open_for_writing
-from .options import db_option, duplicates_option, json_option, model_option
+from .options import db_option, duplicates_option, json_option, model_option, redact_option
 from .output import NOTHING, tell, write, write_json
 from .progress import Progress, show_progress
 
@@ -50,12 +50,15 @@ class Tally:
 class Importer:
     """Stores lines below one scope and keeps the tally."""
 
-    def __init__(self, view: View, progress: Progress, *, on_duplicate: OnDuplicate, keeps_extra: bool) -> None:
+    def __init__(
+        self, view: View, progress: Progress, *, on_duplicate: OnDuplicate, keeps_extra: bool, redacts: bool = False
+    ) -> None:
         self.tally = Tally()
         self._view = view
         self._progress = progress
         self._on_duplicate = on_duplicate
         self._keeps_extra = keeps_extra
+        self._redacts = redacts
 
     def run(self, source: Iterable[bytes], batch: int) -> None:
         """Store all lines of `source`, `batch` in one transaction."""
@@ -74,7 +77,7 @@ class Importer:
                 self._fail(number, str(error))
                 continue
             self.tally.ignored.update(dict.fromkeys(unknown))
-            yield Line(number, record)
+            yield Line(number, replace(record, redact=True) if self._redacts else record)
 
     def _drop_taken(self, lines: Sequence[Line]) -> Sequence[Line]:
         """Settle the lines whose ids are already stored, many of them when a file is imported again."""
@@ -132,6 +135,7 @@ class Importer:
 @click.argument("file")
 @click.option("--scope", metavar="PATH", default="", help="Put everything below this scope.")
 @click.option("--extra-to-metadata", is_flag=True, help="Keep unknown keys as metadata; else they are ignored.")
+@redact_option
 @duplicates_option
 @click.option(
     "--batch",
@@ -148,6 +152,7 @@ def import_lines(
     file: str,
     scope: str,
     extra_to_metadata: bool,
+    redact: bool,
     on_duplicate: str,
     batch: int,
     db: str | None,
@@ -170,6 +175,7 @@ def import_lines(
             progress,
             on_duplicate=cast(OnDuplicate, on_duplicate),
             keeps_extra=extra_to_metadata,
+            redacts=redact,
         )
         try:
             importer.run(source, batch)

@@ -49,6 +49,9 @@ limit_option = click.option(
 )
 relevance_option = click.option("--min-relevance", metavar="0..1", type=float, help="Leave out what is less relevant.")
 recency_option = click.option("--recency", metavar="0..1", type=float, help="How much newer memories are preferred.")
+redact_option = click.option(
+    "--redact", is_flag=True, help="Take keys, tokens and passwords out before anything is stored."
+)
 duplicates_option = click.option(
     "--on-duplicate",
     type=click.Choice(get_args(OnDuplicate)),

@@ -1,0 +1,126 @@
+"""Whether what has the place or the shape of a secret is one: values of passwords and keys, card numbers."""
+
+from __future__ import annotations
+
+import re
+
+STRONG = re.compile(r"(?i)pass(?:word|wd|phrase|code)|pwd|secret|密码|口令")
+NAME = re.compile(
+    r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?key)?"
+    r"|(?:api|access|auth|private|account|master|encryption|signing)[_ -]?key|token|credential|密码|口令|密钥|令牌)$"
+)
+# Said in the place of a value: there is none, or what kind of value it is.
+NO_VALUE = re.compile(
+    "none|null|nil|undefined|true|false|yes|no|str|string|bytes|int|bool|object|any|optional|required|empty|default"
+    "|hidden|redacted|masked|unknown|todo|example|placeholder|changeme|your|here|type|text|basic|bearer|oauth"
+    "|bcrypt|argon2|scrypt|sha256|reset|changed?|expired|invalid|wrong|incorrect|correct|missing|forgotten"
+)
+TEMPLATE = re.compile(r"\$\w+|\$?\{.*|<.*|%[({].*|%s|\[.*")
+CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
+DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+WORDS = re.compile(r"[^\d!@#$%^&*+=]*")
+IDENTIFIER = re.compile(r"[A-Za-z_]+")
+PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\")
+MASK = re.compile(r"(.)\1+|[*xX•.…#_-]+")
+SEGMENT = re.compile(r"[A-Za-z0-9]+")
+CARD = re.compile(r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d)\d{12}|62\d{14,17}")
+LEAST_RANDOM = 16  # characters without a break that have letters and digits
+
+
+def is_mixed(text: str) -> bool:
+    """Tell whether a text has both letters and digits."""
+    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
+
+
+def is_random(text: str) -> bool:
+    """Tell whether a text has a long stretch of letters and digits, as names made of words have not."""
+    return any(len(segment) >= LEAST_RANDOM and is_mixed(segment) for segment in SEGMENT.findall(text))
+
+
+def is_spelled_out(text: str) -> bool:
+    """Tell whether a text only stands for a value: a variable, a template, asterisks."""
+    return TEMPLATE.fullmatch(text) is not None or MASK.fullmatch(text) is not None
+
+
+def is_assigned_secret(match: re.Match[str]) -> bool:
+    """Tell whether the value that a text gives for a password or a key is meant as one."""
+    quoted, bare = match["quoted"], match["bare"]
+    name, value = match["name"].lower(), quoted if quoted is not None else bare
+    if "[redacted: " in value or _is_no_value(name, value):
+        return False
+    if not STRONG.search(name):
+        return _is_key_value(value)
+    if quoted is not None:
+        return len(value) >= 3
+    return _is_bare_password(match, value)
+
+
+def is_flag_value(match: re.Match[str]) -> bool:
+    """Tell whether what follows an option such as `--password` on a command line is its value."""
+    value = match["quoted"] if match["quoted"] is not None else match["bare"]
+    return not value.startswith("-") and not _is_no_value(match["name"].lower(), value) and not CALL.match(value)
+
+
+def is_key_name(key: str, value: object) -> bool:
+    """Tell whether a value is secret by the name that it has in an object."""
+    if NAME.search(key) is None or isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return STRONG.search(key) is not None
+    if not isinstance(value, str) or len(value) < 3 or "[redacted: " in value or _is_no_value(key.lower(), value):
+        return False
+    return STRONG.search(key) is not None or _is_key_value(value)
+
+
+def name_of_key(key: str) -> str:
+    """Return what is written in place of a value that was secret by its name."""
+    lowered = key.lower()
+    if re.search(r"secret", lowered):
+        return "secret"
+    if STRONG.search(lowered):
+        return "password"
+    return "token" if re.search(r"token|令牌|credential", lowered) else "api key"
+
+
+def has_card_number(match: re.Match[str]) -> bool:
+    """Tell whether a number is that of a credit card: the beginning of a known issuer, and a valid check digit."""
+    digits = re.sub(r"[ -]", "", match[0])
+    if not CARD.fullmatch(digits) or MASK.fullmatch(digits):
+        return False
+    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits))]
+    return sum(number - 9 if number > 9 else number for number in doubled) % 10 == 0
+
+
+def _is_no_value(name: str, value: str) -> bool:
+    lowered = value.lower().strip()
+    if NO_VALUE.fullmatch(lowered) or is_spelled_out(value):
+        return True
+    words = STRONG.findall(name) or [name]
+    named = any(word in lowered for word in words)
+    return named and WORDS.fullmatch(value) is not None  # password=db_password, "Enter your password"
+
+
+def _is_key_value(value: str) -> bool:
+    """Tell whether a value is a key: without blanks, long, of letters and digits, and no name made of words."""
+    if len(value) < 8 or re.search(r"\s", value) or CALL.match(value) or DOTTED.fullmatch(value) or PATH.match(value):
+        return False
+    digits = sum(c.isdigit() for c in value)
+    cased = any(c.islower() for c in value) and any(c.isupper() for c in value)
+    return is_mixed(value) and (digits >= 3 or cased) and "://" not in value
+
+
+def _is_bare_password(match: re.Match[str], value: str) -> bool:
+    """Tell whether a value without quotes is a password and not a piece of code, a path or a word of a sentence."""
+    if CALL.match(value) or DOTTED.fullmatch(value) or (match["name"].lower() == "pwd" and PATH.match(value)):
+        return False
+    separator = match["sep"].strip()
+    if separator.lower() in ("is", "是", "为"):
+        return is_mixed(value) or (value.isdigit() and len(value) >= 6)
+    if not IDENTIFIER.fullmatch(value):
+        return any(c.isascii() and c.isalnum() for c in value)
+    following = match.string[match.end() : match.end() + 1]
+    if following in (")", "("):
+        return False  # connect(password=secret_of_user)
+    if separator == "=":
+        return match["sep"] == "="
+    return following in ("", "\n", "\r", '"', "'")

@@ -1,0 +1,116 @@
+"""What secrets look like: the rules of redaction, in the order in which they are applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .secret_checks import has_card_number, is_assigned_secret, is_flag_value, is_mixed, is_random, is_spelled_out
+
+MARK = "[redacted: "
+# In JSON that is stored as text, `\n` in front of a key is a backslash and a letter.
+START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+RUN = "[A-Za-z0-9_-]"
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+QUOTE = r"\\{0,3}[\"'`]"
+NAMES = (
+    r"pass(?:word|wd|phrase|code)|pwd|(?:client[_-]?|app[_-]?)?secret(?:[_-]?(?:access[_-]?)?key)?"
+    r"|(?:api|access|auth|private|account|master|encryption|signing)[_ -]?key|token|credential"
+    r"|密码|口令|密钥|令牌"
+)
+# A value in quotes to the quote's end, or one without to the next blank or mark of punctuation.
+VALUE = (
+    rf"(?:(?P<quote>{QUOTE})(?!\[redacted: )(?P<quoted>(?:(?!(?P=quote))[^\r\n]){{1,4096}}+)(?P=quote)"
+    rf"|(?:{QUOTE})?(?P<bare>(?:(?!\[redacted: )[^\s\"'`\\,;&)\]}}>，。；、）】」]){{4,512}}+))"
+)
+PRIVATE_KEY = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:[^-]|-(?!----))*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+)"  # cut off: the lines of the key that are there
+)
+ASSIGNMENT = (
+    rf"(?i)(?P<name>{NAMES})(?P<close>{QUOTE}\]?)?"
+    rf"(?P<sep>\s{{0,3}}(?:=>|:=|[:=：]|(?<=\s)is\s|[是为])\s{{0,3}}){VALUE}"
+)
+ASSIGNED = ("pass", "pwd", "secret", "key", "token", "credential", "密码", "口令", "密钥", "令牌")
+OPTION = rf"(?i)(?<=\s--)(?P<name>[a-z-]{{0,20}}?(?:{NAMES}))\s{{1,3}}{VALUE}"
+CARD_NUMBER = (
+    r"(?<![A-Za-z0-9_.+/-])[0-9]{4}"
+    r"(?:(?P<gap>[ -])(?:[0-9]{4}(?P=gap)[0-9]{4}(?P=gap)[0-9]{4}|[0-9]{6}(?P=gap)[0-9]{5})|[0-9]{11,15})"
+    r"(?![A-Za-z0-9_+/-]|\.[0-9])"
+)
+AWS_SECRET = (  # the second half of a pair, on the same line or the next one
+    r"(?<=\[redacted: aws key\])[^\r\n]{0,40}?(?:[\r\n]+[^\r\n]{0,40}?)?"
+    r"(?<![A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a kind of secret looks like. `secret` names the group to take out; `check` may still refuse a candidate."""
+
+    name: str
+    pattern: re.Pattern[str]
+    hints: tuple[str, ...]  # a text without any of these, in lower case, has no such secret
+    check: Callable[[re.Match[str]], bool] | None = None
+    secret: int | str = 0
+
+
+def _token(
+    name: str, prefix: str, rest: str, *hints: str, check: Callable[[re.Match[str]], bool] | None = None
+) -> Rule:
+    return Rule(name, re.compile(f"{START}(?:{prefix}){rest}"), hints, check)
+
+
+def _mixed(match: re.Match[str]) -> bool:
+    return is_mixed(match[0])
+
+
+# What is surely a key of a known kind is named so, not "password".
+RULES = (
+    Rule("private key", re.compile(PRIVATE_KEY), ("private key",)),
+    Rule("private key", re.compile(r"(?<=Private-Lines: )\d{1,4}(?:\s+[A-Za-z0-9+/=]{16,}+)++"), ("private-lines: ",)),
+    _token("age key", "AGE-SECRET-KEY-1", "[A-Z0-9]{50,}+", "age-secret-key-"),
+    _token("anthropic key", "sk-ant-", f"{RUN}{{16,}}+", "sk-ant-"),
+    _token("openai key", "sk-(?:proj|svcacct|admin)-", f"{RUN}{{16,}}+", "sk-", check=_mixed),
+    _token("api key", "sk-", f"{RUN}{{16,}}+", "sk-", check=lambda match: is_random(match[0][3:])),
+    _token("stripe key", "(?:sk|rk)_(?:live|test)_", "[A-Za-z0-9]{10,}+", "k_live_", "k_test_"),
+    _token("stripe key", "whsec_", "[A-Za-z0-9+/=]{20,}+", "whsec_"),
+    _token("github token", "gh[pousr]_", "[A-Za-z0-9]{30,}+", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _token("github token", "github_pat_", "[A-Za-z0-9_]{22,}+", "github_pat_"),
+    _token("gitlab token", "gl[a-z]{1,6}-", rf"(?:{RUN}|\.(?=[A-Za-z0-9])){{20,}}+", "gl", check=_mixed),
+    _token("aws key", "A(?:KI|SI|BI|CC)A", "[A-Z0-9]{16}(?![A-Za-z0-9])", "akia", "asia", "abia", "acca"),
+    _token("google key", "AIza", f"{RUN}{{35}}(?!{RUN})", "aiza"),
+    _token("google token", r"ya29\.", f"{RUN}{{20,}}+", "ya29."),
+    _token("google secret", "GOCSPX-", f"{RUN}{{20,}}+", "gocspx-"),
+    _token("slack token", r"xox[a-z](?:\.xox[a-z])?-", f"{RUN}{{10,}}+", "xox"),
+    _token("slack token", r"xapp-\d-", f"{RUN}{{10,}}+", "xapp-"),
+    Rule("slack webhook", re.compile(r"hooks\.slack\.com/services/(T[\w/]{20,}+)"), ("hooks.slack.com",), secret=1),
+    Rule("discord webhook", re.compile(rf"/api/webhooks/\d{{15,22}}/({RUN}{{40,}}+)"), ("/api/webhooks/",), secret=1),
+    Rule("telegram token", re.compile(rf"(?<![A-Za-z0-9_])(?:bot)?(\d{{8,10}}:AA{RUN}{{30,}}+)"), (":aa",), secret=1),
+    _token("hugging face token", "(?:hf|api_org)_", "[A-Za-z0-9]{30,}+", "hf_", "api_org_"),
+    _token("npm token", "npm_", "[A-Za-z0-9]{36,}+", "npm_"),
+    _token("pypi token", "pypi-", f"{RUN}{{50,}}+", "pypi-"),
+    _token("volcano key", "AKLT", "[A-Za-z0-9]{20,}+", "aklt", check=_mixed),
+    _token("ark key", "ark-", rf"{UUID}{RUN}*+", "ark-"),
+    _token("aliyun key", "LTAI", "[A-Za-z0-9]{12,}+", "ltai", check=_mixed),
+    _token("tencent key", "AKID", "[A-Za-z0-9]{13,}+", "akid", check=_mixed),
+    _token("zhipu key", "", r"[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![A-Za-z0-9])", ".", check=_mixed),
+    _token("api key", "gsk_|xai-|pplx-|r8_|tvly-|jina_|pcsk_|nvapi-|fw_", f"{RUN}{{30,}}+", "gsk_", "xai-", "pplx-",
+           "r8_", "tvly-", "jina_", "pcsk_", "nvapi-", "fw_", check=_mixed),
+    _token("api key", "lsv2_(?:pt|sk)_|lin_api_|ntn_|sbp_|dckr_pat_|shp(?:at|ca|pa|ss)_", f"{RUN}{{20,}}+", "lsv2_",
+           "lin_api_", "ntn_", "sbp_", "dckr_pat_", "shp", check=_mixed),
+    _token("api key", r"dop_v1_|dapi|hvs\.", f"{RUN}{{32,}}+", "dop_v1_", "dapi", "hvs.", check=_mixed),
+    _token("sendgrid key", r"SG\.", rf"{RUN}{{16,32}}\.{RUN}{{30,}}+", "sg."),
+    _token("jwt", "eyJ", rf"{RUN}{{8,}}+\.{RUN}{{8,}}+\.{RUN}{{8,}}+", "eyj"),
+    Rule("token", re.compile(r"(?i)(?<![a-z])bearer(?:\s|\\[nrt]|:){1,3}([A-Za-z0-9._~+/=-]{16,}+)"), ("bearer",),
+         lambda match: is_mixed(match[1]), 1),
+    Rule("password", re.compile(r"(?i)authorization\W{1,6}basic\s{1,3}([A-Za-z0-9+/=_-]{6,}+)"), ("basic",), secret=1),
+    Rule("password", re.compile(r"://[^\s:/@\"'<>]{0,128}:([^\s/@\"'<>]{1,256})@"), ("://",),
+         lambda match: not is_spelled_out(match[1]), 1),
+    Rule("aws secret", re.compile(AWS_SECRET), (MARK + "aws key]",), _mixed, 1),
+    Rule("", re.compile(ASSIGNMENT), ASSIGNED, is_assigned_secret),
+    Rule("", re.compile(OPTION), ("--",), is_flag_value),
+    Rule("card number", re.compile(CARD_NUMBER), (), has_card_number),
+)  # fmt: skip
