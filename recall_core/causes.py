@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Callable
+
+from .forks import Lock
 
 logger = logging.getLogger("recall_core")
 
@@ -18,7 +19,7 @@ class Cause:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._present: tuple[str, float] | None = None
         self._kind: str | None = None
         self._seen: dict[str, float] = {}

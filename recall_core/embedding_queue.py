@@ -117,8 +117,8 @@ class EmbeddingQueue:
         self._clock = clock
         self._trouble = Cause(clock)
         self._keeper = LeaseKeeper(self._renew)
-        name = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._owners = (f"{name}-{number}" for number in itertools.count())
+        self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._numbers = itertools.count()  # no generator: two threads may ask for the next at once
         self._paused_until = 0.0
         self._closed = False
 
@@ -230,7 +230,7 @@ class EmbeddingQueue:
     def _claim(self, limit: int, keys: Sequence[int] | None = None) -> Claim:
         if self._embedder is None or self._closed:
             return Claim("")
-        owner = next(self._owners)
+        owner = f"{self._name}-{next(self._numbers)}"
         most = self._settings.embed_failures
         chunks = self._store.pending.claim(owner, limit, self._now(), most_failures=most, keys=keys)
         return Claim(owner, tuple(chunks))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from .causes import Cause
 from .drafting import check_space, make_record, read_mapping, redact_record
 from .errors import InvalidInputError
+from .forks import lazy
 from .indexer import Indexer
 from .models import Embedder, Json, NewRecord, Record
 from .query_cache import QueryCache
@@ -62,7 +62,7 @@ class Engine:
         """Return the clock's time in microseconds since 1970 UTC."""
         return int(self.clock() * MICROS_PER_SECOND)
 
-    @cached_property
+    @lazy
     def searcher(self) -> Searcher:
         """What answers searches; made by the first one, since it is numpy that it is made of."""
         from .legs import Legs

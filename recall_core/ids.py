@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import threading
+
+from .forks import Lock
 
 TAIL_BITS = 48
 
-_lock = threading.Lock()
+_lock = Lock()
 _last = 0
 
 

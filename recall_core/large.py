@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from .candidates import Candidates, Compared, Prior
 from .chunk_rows import ChunkRow
 from .embedding import normalize
 from .filters import Selection
+from .forks import Lock
 from .frame import Frame, make_frame
 from .fusion import TIE
 from .meaning import FrameVectors, lay_out, measure_rows
@@ -66,7 +66,7 @@ class LargeScopes:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._measured: OrderedDict[tuple[int, str], _Measured] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def forget(self) -> None:
         """Let go of the statistics."""

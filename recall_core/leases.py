@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from .errors import RecallError
+from .forks import Lock
 
 logger = logging.getLogger("recall_core")
 
@@ -20,7 +21,7 @@ class LeaseKeeper:
 
     def __init__(self, renew: Callable[[Sequence[str]], object]) -> None:
         self._renew = renew
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._since: dict[str, float] = {}  # who embeds, and since when
         self._thread: threading.Thread | None = None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from .errors import EmbeddingError
+from .forks import Lock
 
 if TYPE_CHECKING:
     from .models import Vectors
@@ -26,7 +26,7 @@ class QueryCache:
         self._size = size
         self._ttl = ttl
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._kept: OrderedDict[Key, tuple[float, Vectors]] = OrderedDict()  # the last used one last
         self._coming: dict[Key, Future[Vectors]] = {}
         self._hits = self._misses = 0

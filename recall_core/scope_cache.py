@@ -6,7 +6,6 @@ write, by whichever process, is noted in the file's change log, and only the cha
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import numpy as np
 
 from .blocks import Block, Flags, Floats, build_block
 from .candidates import Compared, Prior
+from .forks import Lock
 from .frame import Frame, make_frame
 from .meaning import FrameVectors, lay_out, measure_frame, measure_rows
 from .store import Space, SqliteStore
@@ -59,7 +59,7 @@ class ScopeCache:
         self._most = most_chunks
         self._scopes: OrderedDict[str, Scope] = OrderedDict()
         self._large: dict[str, int] = {}  # scopes too large to be held, and up to which change that is certain
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def open(self, name: str) -> Scope | None:
         """Return a scope as it now is, None if it is too large to be held."""

@@ -14,6 +14,7 @@ from functools import partial
 
 from .embedding_queue import PAUSE, EmbeddingQueue, Outcome, Step
 from .errors import ClosedError, EmbedderMismatchError, RecallError
+from .forks import Lock
 from .leases import RENEW_EVERY
 from .settings import Settings
 
@@ -38,7 +39,7 @@ class Worker:
         self._longest = 0.0  # seconds that a batch has taken
         self._closing = False
         self._wake = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._thread: threading.Thread | None = None
         self._at_exit: Callable[[], None] | None = None
 

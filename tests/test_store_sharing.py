@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import signal
 import sqlite3
 import sys
 import threading
@@ -205,6 +207,8 @@ def fork(work):
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which is what is tested
         child = os.fork()
     if child == 0:
+        faulthandler.register(signal.SIGALRM, chain=True)
+        signal.alarm(60)  # rather than to hang, and the parent with it
         try:
             said = str(work())
         except BaseException as error:
@@ -214,7 +218,7 @@ def fork(work):
     os.close(write)
     with os.fdopen(read, encoding="utf-8") as pipe:
         said = pipe.read()
-    os.waitpid(child, 0)
+    assert os.waitpid(child, 0)[1] == 0
     return said
 
 
@@ -259,12 +263,18 @@ def test_a_parent_that_closes_the_file_takes_nothing_from_a_child_that_has_it_op
         own.add("second")
         os._exit(0)  # never closed, as if killed
 
-    thread = threading.Thread(target=fork, args=(work,))
+    def watch():
+        said.append(fork(work))
+        os.write(done[1], b"!")  # if the child has failed before it could say so
+
+    said = []
+    thread = threading.Thread(target=watch)
     thread.start()
     os.read(done[0], 1)
     memory.close()
     os.write(go[1], b".")
     thread.join()
+    assert said == [""]
     with open_memory(db_path) as memory:
         assert [record.text for record in memory.records()] == ["by the parent", "first", "second"]
     assert faults(db_path) == []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recall_core.errors import EmbeddingError, InvalidInputError, RerankError
 
+from ..forks import Lock
 from .installed import find_folder
 from .spec import read_folder, read_max_length
 
@@ -53,7 +53,7 @@ class CrossEncoder:
         config, (self._model_file, self._tokenizer_file, _) = read_folder(self._folder, file)
         self._max_length = read_max_length(self._folder, config, max_length)
         self._threads = threads
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._tokens: PairTokens | None = None
         self._network: Network | None = None
 

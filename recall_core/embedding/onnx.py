@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
 
+from ..forks import Lock
 from .spec import ModelSpec, Overrides, Pooling, read_spec
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class OnnxEmbedder:
         self._spec: ModelSpec = read_spec(Path(folder), overrides)
         self._model_id = model_id or self._spec.model_id
         self._threads = threads
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._tokens: Tokens | None = None
         self._session: Session | None = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from ..codes import code_bytes, find_nearest, make_planes
 from ..embedding import normalize
 from ..filters import Selection, restricts_records
+from ..forks import Lock
 from .code_pages import (
     PLACES,
     Page,
@@ -95,7 +95,7 @@ class CodeIndex:
         self._exact = ExactIndex(database)
         self._index_from = index_from
         self._held: dict[int, Held] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def nearest(self, space: Space, direction: Vectors, selection: Selection, limit: int) -> Nearest:
         """Return about `limit` chunks with the largest dot products of their unit vectors with `direction`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from pathlib import Path
 
 from ..errors import InvalidInputError
+from ..forks import lazy
 from .blocks import BlockTable
 from .candidates import CandidateTable
 from .connection import MEMORY_PATH, Durability
@@ -36,7 +36,7 @@ class SqliteStore:
         self.sessions = SessionTable(database)
         self.facts = FactTable(database)
 
-    @cached_property
+    @lazy
     def index(self) -> VectorIndex:
         """The index over the vectors; made when it is first needed, since it takes numpy."""
         from .nearest import CodeIndex
