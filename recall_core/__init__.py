@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .filters import And, Condition, Filter, Not, Or
     from .memory import Memory
     from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reembedded, Reranker, Stats, Why
+    from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
     from .scopes import escape_segment
     from .session import Session
     from .settings import CHAT_HISTORY, Settings
@@ -27,9 +28,11 @@ __all__ = [
     "DEFAULT",
     "And",
     "AsyncMemory",
+    "BackedUp",
     "Checkup",
     "Chunk",
     "Chunker",
+    "CleanedUp",
     "Condition",
     "CrossEncoder",
     "Embedder",
@@ -45,10 +48,12 @@ __all__ = [
     "RecallError",
     "Record",
     "Reembedded",
+    "Reindexed",
     "Reranker",
     "Session",
     "Settings",
     "Stats",
+    "Vacuumed",
     "View",
     "Why",
     "errors",
@@ -82,6 +87,10 @@ _HOMES = {
     "Reranker": "models",
     "Stats": "models",
     "Why": "models",
+    "BackedUp": "reports",
+    "CleanedUp": "reports",
+    "Reindexed": "reports",
+    "Vacuumed": "reports",
     "escape_segment": "scopes",
     "Session": "session",
     "CHAT_HISTORY": "settings",

@@ -132,6 +132,10 @@ class AsyncMemory(AsyncView):
     stats = in_thread(Memory.stats)
     reembed = in_thread(Memory.reembed)
     abort_reembed = in_thread(Memory.abort_reembed)
+    reindex = in_thread(Memory.reindex)
+    words = in_thread(Memory.words)
+    add_words = in_thread(Memory.add_words)
+    remove_words = in_thread(Memory.remove_words)
     close = in_thread(Memory.close)
 
 

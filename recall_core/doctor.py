@@ -58,7 +58,7 @@ def examine(engine: Engine, embedder: Embedder | None, stats: Stats) -> Checkup:
         embedder=model,
         embedder_dimensions=dimensions,
         embedder_error=error,
-        words=len(engine.store.facts.words()),
+        words=len(engine.dictionary.follow().words),
         segmenter=segmenter_version(),
         journal=medium.journal,
         network=medium.network,
@@ -85,7 +85,7 @@ def find_file_problems(found: Checkup, medium: Medium) -> Iterator[Problem]:
     if found.stats.segmenter != found.segmenter:
         yield Problem(
             f"the keyword index was made by {found.stats.segmenter}, new text uses {found.segmenter}",
-            'run "UPDATE record SET text = text" with sqlite3, and open the file again',
+            "index all records anew: recall reindex",
         )
     if medium.stale_records:
         yield Problem(

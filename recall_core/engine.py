@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from .redaction import Redact, choose_redaction
 from .settings import Settings
 from .store import OWN_SPACE, Draft, Space, SqliteStore, Stored
 from .times import MICROS_PER_SECOND
+from .words import LiveDictionary
 
 if TYPE_CHECKING:
     from .search import Searcher
@@ -36,7 +37,7 @@ class Engine:
     indexer: Indexer
     settings: Settings
     clock: Callable[[], float]
-    words: frozenset[str]
+    dictionary: LiveDictionary
     cache: QueryCache
     trouble: Cause  # what keeps searches from using vectors
 
@@ -69,7 +70,7 @@ class Engine:
         from .search import Searcher
 
         legs = Legs(self.store, self.embedder, self.cache, self.settings.embed_failures)
-        return Searcher(self.store, legs, self.settings, self.words, self.trouble)
+        return Searcher(self.store, legs, self.settings, self.dictionary, self.trouble)
 
 
 def write_records(
@@ -96,7 +97,8 @@ def store_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Dra
     """Store drafts in one transaction with the vectors that came with them, then give their chunks vectors."""
     with engine.store.records.transaction():
         spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
-        stored = engine.store.records.write(drafts)
+        renewed = [replace(draft, chunks=engine.indexer.renew(draft.record, draft.chunks)) for draft in drafts]
+        stored = engine.store.records.write(renewed)
         for new, result in zip(news, stored, strict=True):
             if new.vector is not None and result.chunk_keys:
                 save_vector(engine, spaces[new.space or OWN_SPACE], result, new.vector)

@@ -14,6 +14,7 @@ from .settings import Settings
 from .speakers import describe_speaker
 from .store import Backlog, ChunkDraft, Space, SqliteStore, Stale
 from .terms import describe_spans
+from .words import LiveDictionary
 from .worker import LEASED_PAUSE, Worker
 
 logger = logging.getLogger("recall_core")
@@ -29,13 +30,13 @@ class Indexer:
         store: SqliteStore,
         embedder: Embedder | None,
         settings: Settings,
-        words: frozenset[str],
+        dictionary: LiveDictionary,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
-        self._words = words
+        self._dictionary = dictionary
         self._clock = clock
         self._queue = EmbeddingQueue(store, embedder, settings, clock)
         self._worker = Worker(self._queue, settings)
@@ -49,15 +50,26 @@ class Indexer:
 
     def for_embedder(self, embedder: Embedder) -> Indexer:
         """Return an indexer of the same memory with another embedder."""
-        return Indexer(self._store, embedder, self._settings, self._words, self._clock)
+        return Indexer(self._store, embedder, self._settings, self._dictionary, self._clock)
 
     def prepare(self, record: Record) -> tuple[ChunkDraft, ...]:
         """Return the chunks of a record with the terms that they are found by."""
-        speaker = describe_speaker(record.role)
-        drafts = describe_spans(record, self._cut(record.text, speaker), self._words)
-        if self._is_embedded(record):
-            return drafts
-        return tuple(replace(draft, embeds=False) for draft in drafts)
+        return self.describe(record, self._cut(record.text, describe_speaker(record.role)))
+
+    def describe(self, record: Record, spans: Sequence[Span]) -> tuple[ChunkDraft, ...]:
+        """Return the chunks of a record that lie at these offsets of its text."""
+        dictionary, embeds = self._dictionary.held, self._is_embedded(record)
+        drafts = describe_spans(record, spans, dictionary.words)
+        return tuple(replace(draft, embeds=embeds, dictionary=dictionary.version) for draft in drafts)
+
+    def renew(self, record: Record, chunks: Sequence[ChunkDraft]) -> tuple[ChunkDraft, ...]:
+        """Return the chunks of a record with other terms if a word has come to the dictionary, or gone, since they were
+        made. Inside the transaction that stores them nobody can change it any more.
+        """
+        version = self._dictionary.follow().version
+        if all(chunk.dictionary == version for chunk in chunks):
+            return tuple(chunks)
+        return self.describe(record, [(chunk.start, chunk.end) for chunk in chunks])
 
     def claim(self, chunk_keys: Sequence[int]) -> Claim:
         """Claim chunks for `embed`, inside the transaction that stores them: it costs none of its own then."""
@@ -107,11 +119,14 @@ class Indexer:
     def reindex_stale(self) -> int:
         """Index the records that another program added or changed; return how many there were."""
         total, after = 0, -(1 << 63)  # another program may have chosen any key
+        self._dictionary.follow()
         while records := self._store.records.stale(BATCH, after):
             after = records[-1].key
             prepared = [(stale, self._prepare_stale(stale)) for stale in records]  # takes long: outside the lock
             with self._store.records.transaction():
-                total += sum(self._store.records.reindex(stale, chunks) for stale, chunks in prepared if chunks)
+                for stale, chunks in prepared:
+                    renewed = self.renew(stale.record, chunks) if chunks else chunks
+                    total += bool(renewed) and self._store.records.reindex(stale, renewed)
         return total
 
     def _prepare_stale(self, stale: Stale) -> tuple[ChunkDraft, ...]:

@@ -17,6 +17,7 @@ from .embedding import DEFAULT, Default, resolve_embedder
 from .engine import Engine, Progress
 from .errors import EmbedderMismatchError, InvalidInputError
 from .indexer import Indexer
+from .maintenance import Maintenance
 from .models import Embedder, Reembedded, Stats
 from .query_cache import QueryCache
 from .reembedding import describe_moves, reembed
@@ -26,13 +27,15 @@ from .store.vectors import describe_mismatch
 from .text import segmenter_version
 from .times import MICROS_PER_SECOND, from_micros
 from .view import View
+from .words import LiveDictionary, check_words
 
 logger = logging.getLogger("recall_core")
 
-ANEW = 'To index all records anew, run "UPDATE record SET text = text" with sqlite3 and open the file again'
+WORDS = "To index just the records that hold them anew: recall reindex --words (Memory.reindex(words_only=True))"
+ANEW = "To index all records anew: recall reindex (Memory.reindex)"
 
 
-class Memory(View):
+class Memory(View, Maintenance):
     """A memory file. All methods may be called from any thread; close it when done, or use it as a context manager."""
 
     def __init__(self, engine: Engine) -> None:
@@ -107,6 +110,8 @@ class Memory(View):
         notes = []
         if segmenter != segmenter_version():
             notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}. {ANEW}")
+        if words := engine.store.dictionary.changed()[0]:
+            notes.append(f"dictionary words changed since older records were indexed: {len(words)}. {WORDS}")
         found = engine.store.facts.stats(segmenter=segmenter, notes=tuple(notes))
         backlog, present = engine.indexer.count(), engine.trouble.present
         hits, misses = engine.cache.counts
@@ -177,18 +182,18 @@ class Memory(View):
 
 def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, clock: Callable[[], float]) -> Engine:
     _check_model(store, model)
-    stored = store.facts.words()
-    words = stored | set(settings.dictionary)
-    if words != stored:
-        store.facts.add_words(words - stored)
-        if store.facts.segmenter() is not None:
-            logger.warning("%s has new dictionary words, which are not found in older records. %s", store.path, ANEW)
+    dictionary = LiveDictionary(store)
+    if new := set(check_words(settings.dictionary)) - dictionary.held.words:
+        store.dictionary.change(add=sorted(new))
+        dictionary.follow()
+        if not new.isdisjoint(store.dictionary.changed()[0]):
+            logger.warning("%s has new dictionary words, which are not found in older records. %s", store.path, WORDS)
     return Engine(
         store=store,
-        indexer=Indexer(store, model, settings, words, clock),
+        indexer=Indexer(store, model, settings, dictionary, clock),
         settings=settings,
         clock=clock,
-        words=words,
+        dictionary=dictionary,
         cache=QueryCache(settings.query_cache_size, settings.query_cache_ttl, clock),
         trouble=Cause(clock),
     )

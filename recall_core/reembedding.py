@@ -218,7 +218,7 @@ class _Move:
     def _replace(self, record: Record, drafts: Sequence[ChunkDraft]) -> tuple[int, ...]:
         """Give a record other chunks and return their keys; vectors that callers brought go to the first one."""
         given = self._store.moves.given(record.id)
-        keys = self._store.records.update(record, drafts).chunk_keys
+        keys = self._store.records.update(record, self._indexer.renew(record, drafts)).chunk_keys
         for space, vector in given:
             self._store.vectors.save(space, {keys[0]: vector}, settles=space.name == OWN_SPACE, given=True)
         self._recut += 1

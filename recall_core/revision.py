@@ -69,7 +69,8 @@ def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
             if _find(engine, base, id, now) != before:
                 continue
             space = space_for(engine, new) if given else None
-            stored = engine.store.records.update(changed, chunks)
+            renewed = None if chunks is None else engine.indexer.renew(changed, chunks)
+            stored = engine.store.records.update(changed, renewed)
             if space is not None:
                 keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
                 save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)

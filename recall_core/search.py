@@ -32,6 +32,7 @@ from .store import OWN_SPACE, SqliteStore
 from .surroundings import Surroundings
 from .text import Query, analyse_query
 from .times import MICROS_PER_DAY
+from .words import LiveDictionary
 
 NOT_RERANKED = "not reranked"
 LEAST_WEIGHT, WELL_COVERED = 0.6, 0.3  # of the keywords' weight; the coverage from which on they have all of it
@@ -62,13 +63,13 @@ class Searcher:
     """Answers requests from one store."""
 
     def __init__(
-        self, store: SqliteStore, legs: Legs, settings: Settings, words: frozenset[str], trouble: Cause
+        self, store: SqliteStore, legs: Legs, settings: Settings, dictionary: LiveDictionary, trouble: Cause
     ) -> None:
         self._store = store
         self._trouble = trouble
         self._legs = legs
         self._settings = settings
-        self._words = words
+        self._dictionary = dictionary
 
     def refresh(self) -> None:
         """Let go of statistics, so that they are made anew."""
@@ -76,11 +77,12 @@ class Searcher:
 
     def run(self, request: Request) -> Hits:
         """Return the hits of a request, best first."""
-        query = analyse_query(request.text, self._words)
+        words = self._dictionary.follow().words
+        query = analyse_query(request.text, words)
         if request.limit == 0 or not (query.text.strip() or request.vector is not None) or self._is_empty(request):
             return Hits((), request.mode)
         parts = query.questions if request.fusion == "default" else ()
-        queries = [query, *(analyse_query(question, self._words) for question in parts)]
+        queries = [query, *(analyse_query(question, words) for question in parts)]
         asked = self._ask(request, queries)
         while (seen := self._legs.look(request, queries, asked)) is None:
             request = replace(request, space=self._store.vectors.find_space(request.space_name))
@@ -190,7 +192,7 @@ class Searcher:
         for role in set(compress(frame.roles, visible.tolist())):
             if role is None or role.casefold() not in text or not describe_speaker(role):
                 continue
-            name = analyse_query(role, self._words)
+            name = analyse_query(role, self._dictionary.held.words)
             if asked.issuperset([*name.terms, *name.weak]):
                 named.append(role)
         return named[0] if len(named) == 1 else None

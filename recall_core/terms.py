@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 from .models import Json, Record, Span
 from .speakers import describe_speaker
 from .store import ChunkDraft
-from .text import analyse
+from .text import analyse, user_words
 
 LABEL_TERMS = 64  # of tags and metadata, at most so many are findable
 
@@ -24,10 +24,19 @@ def describe_spans(record: Record, spans: Sequence[Span], words: Collection[str]
     return tuple(_draft(record.text, span, speaker, labels, words) for span in spans)
 
 
+def holds_words(record: Record, words: Collection[str]) -> bool:
+    """Tell whether one of these words of a user dictionary occurs in a record's text or labels."""
+    texts = chain([describe_speaker(record.role) + record.text], _label_texts(record))
+    return any(user_words(text, words) for text in texts)
+
+
 def _find_labels(record: Record, words: Collection[str]) -> str:
-    strings = chain(record.tags, [record.source or ""], *(_strings(value) for value in record.metadata.values()))
-    terms = [term for text in strings if text for term in _terms(text, words)]
+    terms = [term for text in _label_texts(record) if text for term in _terms(text, words)]
     return " ".join(list(dict.fromkeys(terms))[:LABEL_TERMS])
+
+
+def _label_texts(record: Record) -> Iterator[str]:
+    return chain(record.tags, [record.source or ""], *(_strings(value) for value in record.metadata.values()))
 
 
 def _terms(text: str, words: Collection[str]) -> list[str]:

@@ -13,9 +13,11 @@ from recall_core import __version__
 from recall_core.errors import InvalidInputError, RecallError, RecordExistsError, RecordNotFoundError, VectorError
 
 from .adding import add
+from .dictionary import dictionary
 from .doctor import doctor
 from .embedding import embed
 from .importing import import_lines
+from .maintenance import reindex
 from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
 from .records import delete, get, list_records
@@ -77,7 +79,11 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (add, search, context, list_records, get, delete, import_lines, stats, embed, reembed, models, doctor):
+_COMMANDS = (
+    *(add, search, context, list_records, get, delete, import_lines, stats),
+    *(embed, reembed, models, dictionary, reindex, doctor),
+)
+for _command in _COMMANDS:
     app.add_command(_command)
 
 

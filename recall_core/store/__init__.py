@@ -9,13 +9,16 @@ from .protocols import (
     RESERVED,
     Backlog,
     ChunkDraft,
+    Dictionary,
     Draft,
+    Indexed,
     Medium,
     PendingChunk,
     SessionInfo,
     Space,
     Stale,
     Stored,
+    WordChange,
 )
 from .sqlite import SqliteStore, open_store
 
@@ -27,7 +30,9 @@ __all__ = [
     "RETRY_AFTER",
     "Backlog",
     "ChunkDraft",
+    "Dictionary",
     "Draft",
+    "Indexed",
     "Medium",
     "MissingChunk",
     "PendingChunk",
@@ -36,5 +41,6 @@ __all__ = [
     "SqliteStore",
     "Stale",
     "Stored",
+    "WordChange",
     "open_store",
 ]

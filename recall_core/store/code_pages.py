@@ -101,6 +101,12 @@ def count_changes(connection: apsw.Connection, space: Space, most: int) -> int:
     return int(select(connection, COUNT_CHANGES, (space.id, most))[0][0])
 
 
+def count_vectors(connection: apsw.Connection, space: Space, most: int) -> int:
+    """Return how many vectors a space has, up to `most`."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM embedding WHERE space_id = ? LIMIT ?)"
+    return int(select(connection, sql, (space.id, most))[0][0])
+
+
 def take_up_changes(connection: apsw.Connection, space: Space, limit: int) -> int:
     """Bring up to `limit` changed vectors into the pages; return how many changes were taken up.
 
@@ -130,6 +136,41 @@ def take_up_changes(connection: apsw.Connection, space: Space, limit: int) -> in
         _save_page(connection, space, version, page)
     connection.execute(SETTLE, (space.id, last))
     return len(changed)
+
+
+def next_page(connection: apsw.Connection, space: Space, after: int) -> int | None:
+    """Return the number of the first page behind `after` that vectors or codes belong to."""
+    sql = """
+    SELECT min(number) FROM (
+      SELECT min(number) AS number FROM code_page WHERE space_id = ?1 AND number > ?2
+      UNION ALL
+      SELECT min(chunk_key) >> 10 FROM embedding WHERE space_id = ?1 AND chunk_key >= (?2 + 1) * 1024)
+    """
+    ((number,),) = select(connection, sql, (space.id, after))
+    return None if number is None else int(number)
+
+
+def rebuild_page(connection: apsw.Connection, space: Space, centre: Vectors, number: int) -> int:
+    """Make a page anew from its vectors; return how many there are. One without any is dropped."""
+    whole = (space.id, number * PLACES, number * PLACES + PLACES - 1)
+    keys, codes = _encode(select(connection, PAGE_VECTORS, whole), space, centre)
+    if len(keys):
+        _save_page(connection, space, _next_version(connection, space), Page(number, keys, codes))
+    else:
+        connection.execute("DELETE FROM code_page WHERE space_id = ? AND number = ?", (space.id, number))
+    connection.execute("DELETE FROM vector_change WHERE space_id = ? AND chunk_key BETWEEN ? AND ?", whole)
+    return len(keys)
+
+
+def drop_pages(connection: apsw.Connection, space: Space) -> None:
+    """Drop a space's codes; all of its vectors are compared in full from now on."""
+    connection.execute("DELETE FROM code_index WHERE space_id = ?", (space.id,))
+    connection.execute(FORGET_DELETED, (space.id,))
+
+
+def drop_empty_pages(connection: apsw.Connection, space: Space) -> None:
+    """Drop the pages that hold no code. Who holds them in memory finds no chunk of theirs any more."""
+    connection.execute("DELETE FROM code_page WHERE space_id = ? AND present = zeroblob(128)", (space.id,))
 
 
 def read_version(connection: apsw.Connection, space: Space) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from ..models import SpaceStats, Stats
@@ -46,18 +45,6 @@ class FactTable:
                 "INSERT INTO meta(key, value) VALUES ('segmenter', ?) "
                 "ON CONFLICT(key) DO UPDATE SET value = excluded.value",
                 (version,),
-            )
-
-    def words(self) -> frozenset[str]:
-        """Return the user dictionary."""
-        with self._database.read() as connection:
-            return frozenset(word for (word,) in select(connection, "SELECT word FROM dictionary"))
-
-    def add_words(self, words: Collection[str]) -> None:
-        """Add words to the user dictionary."""
-        with self._database.write() as connection:
-            connection.executemany(
-                "INSERT INTO dictionary(word) VALUES (?) ON CONFLICT DO NOTHING", [(word,) for word in words]
             )
 
     def medium(self) -> Medium:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,16 @@ from .code_pages import (
     PLACES,
     Page,
     count_changes,
+    count_vectors,
     create_pages,
+    drop_empty_pages,
+    drop_pages,
     has_pages,
+    next_page,
     read_centre,
     read_pages,
     read_version,
+    rebuild_page,
     take_up_changes,
 )
 from .compile import Clause, compile_selection
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 INDEX_FROM = 16_384
 # So many changed vectors are taken up at a time; fewer wait, and are compared one by one.
 REFRESH_FROM, REFRESH_BATCH = 256, 4_096
+BEFORE_FIRST_PAGE = -(1 << 53) - 1
 MANY = 250_000  # codes; among more, twice as many have to be kept to find the nearest
 # With a filter, so many of the nearest are looked at before all selected chunks are asked for.
 PROBES = (2_000, 20_000)
@@ -70,6 +76,13 @@ class ExactIndex:
     def refresh(self, space: Space) -> bool:  # noqa: ARG002
         """Do nothing: the vectors are the index."""
         return False
+
+    def rebuild(self, space: Space) -> Iterator[int]:  # noqa: ARG002
+        """Do nothing: the vectors are the index."""
+        return iter(())
+
+    def compact(self, space: Space) -> None:
+        """Do nothing: the vectors are the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +130,53 @@ class CodeIndex:
 
         Makes the codes once the space is large.
         """
+        return self._take_up(space, least=min(REFRESH_FROM, self._index_from))
+
+    def _take_up(self, space: Space, least: int) -> bool:
+        """Take up some changes if there are at least so many, and tell whether others are left."""
         with self._database.read() as connection:
-            enough = min(REFRESH_FROM, self._index_from) if has_pages(connection, space) else self._index_from
+            enough = least if has_pages(connection, space) else self._index_from
             if count_changes(connection, space, enough) < enough:
                 return False
         with self._database.write() as connection:
             if read_centre(connection, space) is None and not create_pages(connection, space, self._index_from):
                 return False
             return take_up_changes(connection, space, REFRESH_BATCH) == REFRESH_BATCH
+
+    def rebuild(self, space: Space) -> Iterator[int]:
+        """Make the codes of a space anew from its vectors, page by page; yield how many vectors each step has taken up.
+
+        The centre stays, so that old and new codes serve side by side. If it can't be read, all codes go first.
+        """
+        with self._database.write() as connection:
+            if has_pages(connection, space) and read_centre(connection, space) is None:
+                drop_pages(connection, space)
+        number: int | None = BEFORE_FIRST_PAGE
+        while number is not None:
+            taken = 0
+            with self._database.write() as connection:
+                centre = read_centre(connection, space)
+                for _ in range(REFRESH_BATCH // PLACES):
+                    number = None if centre is None or number is None else next_page(connection, space, number)
+                    if number is not None and centre is not None:
+                        taken += rebuild_page(connection, space, centre, number)
+            yield taken
+        while self.refresh(space):
+            yield REFRESH_BATCH
+
+    def compact(self, space: Space) -> None:
+        """Take up all changes, and let go of empty pages; of a space that has become small, of all codes."""
+        with self._database.read() as connection:
+            coded = has_pages(connection, space)
+            is_small = coded and count_vectors(connection, space, self._index_from // 2) < self._index_from // 2
+        if not coded or is_small:
+            with self._database.write() as connection:
+                drop_pages(connection, space)
+            return
+        while self._take_up(space, least=1):
+            pass
+        with self._database.write() as connection:
+            drop_empty_pages(connection, space)
 
     def _follow(self, connection: apsw.Connection, space: Space) -> Held:
         """Return the codes as they now are."""

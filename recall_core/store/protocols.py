@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ..filters import Selection
-from ..models import OnDuplicate, Record
+from ..models import OnDuplicate, Record, Span
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -25,6 +26,7 @@ class ChunkDraft:
     words: str
     labels: str
     embeds: bool = True  # whether it waits for a vector of the memory's own embedder
+    dictionary: str = ""  # the version of the user dictionary that the terms were made with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,31 @@ class Stale:
 
     key: int
     record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A record as it is in the indexes: its key in the file, and where its chunks lie in its text."""
+
+    key: int
+    record: Record
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """The words of the user dictionary, and what tells this state of it from others."""
+
+    version: str
+    words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WordChange:
+    """Which words a change of the dictionary added, and which it removed."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
 
 
 OWN_SPACE = "memory"  # the space of the memory's own embedder; hosts name theirs otherwise
@@ -144,4 +171,14 @@ class VectorIndex(Protocol):
 
         Inside a transaction it is part of it. What is left is found all the same, only more slowly.
         """
+        ...
+
+    def rebuild(self, space: Space) -> Iterator[int]:
+        """Make the index of a space anew from its vectors, bit by bit, each in a short transaction; yield how many
+        vectors each bit has taken up. Searches go on meanwhile.
+        """
+        ...
+
+    def compact(self, space: Space) -> None:
+        """Take up all changes, and let go of what the index keeps for vectors that are gone."""
         ...

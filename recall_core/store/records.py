@@ -15,7 +15,7 @@ from ..filters import Selection
 from ..models import Record
 from ..text import clean_text
 from ..times import to_micros
-from .compile import compile_selection
+from .compile import SQLValue, compile_selection
 from .connection import select, select_one
 from .database import Database
 from .protocols import ChunkDraft, Draft, Stale, Stored
@@ -34,7 +34,7 @@ MARK_INDEXED = "UPDATE record SET text_hash = ?, indexed = indexed + 1 WHERE key
 # What another program wrote may be no UTF-8, so it is read as bytes.
 STALE = f"""
 SELECT key, {", ".join(f"CAST({name} AS BLOB)" if name in TEXT_COLUMNS else name for name in COLUMNS)}
-FROM record WHERE indexed = 0 AND {{which}} ORDER BY key LIMIT ?
+FROM record WHERE {{which}} ORDER BY key LIMIT ?
 """
 UPDATE_TEXTS = f"UPDATE record SET {', '.join(f'{name} = ?' for name in TEXT_COLUMNS)} WHERE key = ?"
 INSERT_CHUNK = """
@@ -150,7 +150,7 @@ class RecordTable:
     def stale(self, limit: int, after: int = 0) -> list[Stale]:
         """Return records from behind the key `after` that another program added or changed."""
         with self._database.read() as connection:
-            return [stale for stale, _ in _read_stale(connection, "key > ?", after, limit)]
+            return [stale for stale, _ in read_written(connection, "indexed = 0 AND key > ?", (after, limit))]
 
     def reindex(self, stale: Stale, chunks: Sequence[ChunkDraft]) -> bool:
         """Write the chunks of a stale record, and its text as it can be read; tell whether that was done.
@@ -158,7 +158,7 @@ class RecordTable:
         It is not if the record was changed once more, or deleted, since `stale` was read.
         """
         with self._database.write() as connection:
-            found = _read_stale(connection, "key = ?", stale.key, 1)
+            found = read_written(connection, "indexed = 0 AND key = ?", (stale.key, 1))
             if not found or found[0][0] != stale:
                 return False
             try:
@@ -231,10 +231,14 @@ def _update(connection: apsw.Connection, record: Record, chunks: Sequence[ChunkD
     return Stored(record, () if chunks is None else _replace_chunks(connection, row[0], record.text, chunks, old))
 
 
-def _read_stale(connection: apsw.Connection, which: str, key: int, limit: int) -> list[tuple[Stale, list[Any]]]:
-    """Return stale records, and the values of TEXT_COLUMNS, both with their text made storable."""
+def read_written(
+    connection: apsw.Connection, which: str, bindings: Sequence[SQLValue]
+) -> list[tuple[Stale, list[Any]]]:
+    """Return records, which another program may have written, and the values of TEXT_COLUMNS, both with their text
+    made storable.
+    """
     found = []
-    for record_key, *values in select(connection, STALE.format(which=which), (key, limit)):
+    for record_key, *values in select(connection, STALE.format(which=which), bindings):
         values = [
             clean_text(value.decode("utf-8", "replace")) if isinstance(value, bytes) else value for value in values
         ]

@@ -11,12 +11,14 @@ from .blocks import BlockTable
 from .candidates import CandidateTable
 from .connection import MEMORY_PATH, Durability
 from .database import Database, open_database
+from .dictionary import DictionaryTable
 from .facts import FactTable
 from .keyword import KeywordTable
 from .moves import MoveTable
 from .pending import PendingTable
 from .protocols import VectorIndex
 from .records import RecordTable
+from .reindexing import ReindexTable
 from .sessions import SessionTable
 from .vectors import VectorTable
 
@@ -35,6 +37,8 @@ class SqliteStore:
         self.candidates = CandidateTable(database)
         self.sessions = SessionTable(database)
         self.facts = FactTable(database)
+        self.dictionary = DictionaryTable(database)
+        self.reindexing = ReindexTable(database)
 
     @lazy
     def index(self) -> VectorIndex:

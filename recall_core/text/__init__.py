@@ -3,7 +3,7 @@
 from .clean import clean_json, clean_text
 from .dates import Period, find_periods
 from .query import MAX_CHARACTERS, Query, analyse_query, match_expression, term_spans
-from .segment import TOKENIZER, Terms, analyse, segmenter_version
+from .segment import TOKENIZER, Terms, analyse, segmenter_version, user_words
 from .sentences import detect_language, split_sentences
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "segmenter_version",
     "split_sentences",
     "term_spans",
+    "user_words",
 ]

@@ -1,0 +1,58 @@
+"""`recall reindex`: what keeps a file in shape."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from recall_core.errors import InvalidInputError
+
+from .opening import open_existing
+from .options import db_option, json_option, parse_object, scope_option, where_option
+from .output import write, write_json
+from .progress import show_count
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+@click.command()
+@click.option("--keywords", is_flag=True, help="Only the keyword index, from the texts.")
+@click.option("--vectors", is_flag=True, help="Only the codes of the vectors, from the vectors.")
+@click.option("--words", is_flag=True, help="Only memories that hold a word which the dictionary has got or lost.")
+@scope_option
+@where_option
+@dry_run_option
+@db_option
+@json_option
+def reindex(
+    keywords: bool,
+    vectors: bool,
+    words: bool,
+    scope: str,
+    where: str | None,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Make the indexes anew, after a change of the segmenter or the dictionary.
+
+    No text is embedded. Searches and writers go on meanwhile; interrupted, the same command goes on where it ended.
+    """
+    if keywords + vectors + words > 1:
+        raise InvalidInputError("give one of --keywords, --vectors and --words, or none for both indexes")
+    condition = parse_object(where, "--where")
+    with open_existing(db) as memory, show_count("indexing", quiet=as_json) as show:
+        found = memory.reindex(
+            keywords=not vectors, vectors=not keywords, words_only=words, scope=scope, where=condition,
+            dry_run=dry_run, progress=show,
+        )  # fmt: skip
+    if as_json:
+        shape = asdict(found)
+        write_json({name: shape[name] for name in ("records", "changed", "vectors", "dry_run")})
+    elif dry_run:
+        write(f"would index {found.records} memories anew")
+    else:
+        write(f"indexed {found.records} memories anew, {found.changed} of them otherwise than before")
+        if found.vectors:
+            write(f"made the codes of {found.vectors} vectors anew")

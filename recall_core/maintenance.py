@@ -1,0 +1,87 @@
+"""What keeps a file in shape over the years: indexes made anew, its dictionary, and more to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from .engine import Engine
+from .errors import InvalidInputError
+from .filters import Selection, make_selection
+from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
+from .reports import Reindexed
+from .times import from_micros
+from .view import Where
+from .words import check_words
+
+Progress = Callable[[int, int], object]
+
+
+class Maintenance:
+    """The part of a `Memory` that looks after its file. `progress` is called with what is done and what there is."""
+
+    _engine: Engine
+
+    def reindex(
+        self,
+        *,
+        keywords: bool = True,
+        vectors: bool = True,
+        words_only: bool = False,
+        scope: str = "",
+        where: Where | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Reindexed:
+        """Make the indexes anew: that of `keywords` from the texts, with the present segmenter and dictionary, and that
+        of `vectors` from those that are stored. No text is embedded. Searches and writers go on meanwhile.
+
+        With `words_only` just the records that hold a word which was added to the dictionary, or removed, since they
+        were indexed; with `scope` and `where` just the keywords of those records. A `dry_run` counts the records.
+        Killed at any moment, it goes on from there when it is called again. Raises InvalidInputError, StoreError.
+        """
+        engine = self._engine
+        selection = make_selection(now=from_micros(engine.now()), scope=scope, where=where)
+        selection = Selection(scope=scope, where=selection.where, now=selection.now, ignores_expiry=True)
+        selects = scope != "" or selection.where is not None
+        if words_only and selects:
+            raise InvalidInputError("words_only finds its records itself; leave scope and where out")
+        if words_only:
+            return reindex_words(engine, progress, dry_run=dry_run)
+        if dry_run:
+            return Reindexed(records=engine.store.records.count(selection) if keywords else 0, dry_run=True)
+        found = Reindexed()
+        if keywords:
+            found = reindex_selected(engine, selection, progress) if selects else reindex_keywords(engine, progress)
+        if vectors and not selects:
+            found = replace(found, vectors=reindex_vectors(engine, progress).vectors)
+        engine.refresh()
+        return found
+
+    def words(self) -> list[str]:
+        """Return the words of the user dictionary, sorted."""
+        return sorted(self._engine.dictionary.follow().words)
+
+    def add_words(
+        self, words: str | Iterable[str], *, reindex: bool = True, progress: Progress | None = None
+    ) -> Reindexed:
+        """Add words to the dictionary of the file: each is a term of its own in the keyword index and in queries, from
+        now on and in all processes. The records that hold one are indexed anew, no others; with `reindex` False that
+        is left to a later `reindex(words_only=True)`. Calling this again finishes what was interrupted.
+
+        Raises InvalidInputError, StoreError.
+        """
+        return self._change_words(check_words(words), (), reindex, progress)
+
+    def remove_words(
+        self, words: str | Iterable[str], *, reindex: bool = True, progress: Progress | None = None
+    ) -> Reindexed:
+        """Remove words from the dictionary of the file, as `add_words` adds them; unknown ones are passed over."""
+        return self._change_words((), check_words(words), reindex, progress)
+
+    def _change_words(
+        self, add: tuple[str, ...], remove: tuple[str, ...], reindex: bool, progress: Progress | None
+    ) -> Reindexed:
+        changed = self._engine.store.dictionary.change(add, remove)
+        found = reindex_words(self._engine, progress) if reindex else Reindexed()
+        return replace(found, added=changed.added, removed=changed.removed)
