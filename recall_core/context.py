@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .errors import InvalidInputError
@@ -96,6 +96,20 @@ def render_context(hits: Sequence[Hit], language: str, max_chars: int, *, keywor
         left -= len(entry)
     body = "".join(entries) or (labels.too_long if hits else labels.nothing) + "\n"
     return head + body + tail
+
+
+def shorten_context(block: str, fits: Callable[[str], bool]) -> str | None:
+    """Return a block of `render_context` with as many of its memories, the best first, as fit; None if none does.
+
+    This is for a host that counts otherwise than in characters, and only once it has the block.
+    """
+    head, *lines = block.split("\n")
+    starts = [place for place, line in enumerate(lines) if line.startswith("[")]  # quoted lines begin otherwise
+    for stop in [len(lines) - 1, *reversed(starts[1:])] if starts else []:
+        shortened = "\n".join([head, *lines[:stop], lines[-1]])
+        if fits(shortened):
+            return shortened
+    return None
 
 
 def _render_hit(hit: Hit, labels: Labels, budget: int, *, whole_sentences: bool) -> str | None:

@@ -297,7 +297,7 @@ class SearchArguments(TypedDict, total=False):
     scope: str
     mode: Mode
     limit: int
-    where: Mapping[str, Json] | None
+    where: Json  # a mapping or a Filter, as in `search`
     session: str | None
     roles: Sequence[str] | None
     tags: Sequence[str] | None

@@ -136,16 +136,25 @@ class View:
         return self._engine.searcher.run(request)
 
     def context(
-        self, query: str, *, max_chars: int = 2000, language: str | None = None, **arguments: Unpack[SearchArguments]
+        self,
+        query: str,
+        *,
+        max_chars: int = 2000,
+        language: str | None = None,
+        nothing: str | None = None,
+        **arguments: Unpack[SearchArguments],
     ) -> str:
         """Return a block for a prompt with what is remembered on a query, of at most `max_chars` characters.
 
         Takes the arguments of `search`; what is less relevant than `Settings.context_relevance` is left out unless
-        `min_relevance` says otherwise. Labels are in `language`, "zh" or "en", by default the query's.
+        `min_relevance` says otherwise. Labels are in `language`, "zh" or "en", by default the query's. If nothing is
+        relevant, the block says so, or `nothing` is returned in its place.
         """
         if arguments.get("min_relevance") is None:
             arguments["min_relevance"] = self._engine.settings.context_relevance
         hits = self.search(query, **arguments)
+        if nothing is not None and not hits:
+            return nothing
         keywords_only = self._engine.embedder is not None and hits.degraded is not None and hits.mode == "keyword"
         return render_context(hits, language or detect_language(query), max_chars, keywords_only=keywords_only)
 

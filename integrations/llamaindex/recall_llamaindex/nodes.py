@@ -1,0 +1,95 @@
+"""Nodes as records, and back.
+
+The text and the metadata of a node are the record's; all else of it is the record's payload. So what changes the text
+of a record, or blots something out of it, changes the node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from typing import Any
+
+from llama_index.core.schema import BaseNode, ImageNode, IndexNode, MetadataMode, Node, NodeWithScore, TextNode
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
+
+from recall_core import Hit, NewRecord, Record
+
+NODE = "node"  # the kind of these records
+MAX_SOURCE = 512  # characters that recall_core allows in the source of a record
+_IDS = uuid.UUID("5d5c9f7e-3a1c-4a5e-9c0e-6f0f8d1f9b57")
+_CLASSES = {kind.class_name(): kind for kind in (Node, IndexNode, ImageNode)}
+
+
+def record_id(scope: str, node_id: str) -> str:
+    """Return the id of a node's record. It differs from scope to scope, so that two stores may have the same node."""
+    return uuid.uuid5(_IDS, f"{scope}\n{node_id}").hex
+
+
+def source_name(ref_doc_id: str) -> str:
+    """Return a document's id as the source of a record: itself, or what stands for one that is too long, or blank."""
+    if 0 < len(ref_doc_id) <= MAX_SOURCE and ref_doc_id.isprintable():
+        return ref_doc_id
+    return "sha256:" + hashlib.sha256(ref_doc_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def to_record(node: BaseNode, scope: str, space: str) -> NewRecord:
+    """Return the record of a node that has an embedding; it replaces the one stored before. The node stays as it is."""
+    if node.embedding is None:
+        raise ValueError(f"the node {node.node_id!r} has no embedding; index it with an embed_model")
+    content: dict[str, Any] = json.loads(node_to_metadata_dict(node)["_node_content"])
+    metadata = content.pop("metadata", {})
+    if "text" in content:
+        content["text"] = ""
+    elif content.get("text_resource"):
+        content["text_resource"]["text"] = None
+    return NewRecord(
+        id=record_id(scope, node.node_id),
+        text=node.get_content(metadata_mode=MetadataMode.NONE),
+        kind=NODE,
+        metadata=metadata,
+        payload={"class": node.class_name(), "node": content},
+        source=None if node.ref_doc_id is None else source_name(node.ref_doc_id),
+        vector=node.embedding,
+        space=space,
+        on_duplicate="replace",
+    )
+
+
+def to_node(record: Record) -> BaseNode:
+    """Return the node of a record; a memory that was no node becomes a TextNode."""
+    if record.kind != NODE or not isinstance(record.payload, dict) or "node" not in record.payload:
+        return _describe(record)
+    content = {**record.payload["node"], "metadata": dict(record.metadata)}
+    if "text" in content:
+        content["text"] = record.text
+    elif content.get("text_resource"):
+        content["text_resource"] = {**content["text_resource"], "text": record.text}
+    made: BaseNode = _CLASSES.get(record.payload["class"], TextNode).from_dict(content)
+    return made
+
+
+def to_scored(hit: Hit) -> NodeWithScore:
+    """Return a hit as LlamaIndex's retrievers give it, scored by its relevance from 0 to 1."""
+    return NodeWithScore(node=to_node(hit.record), score=hit.relevance)
+
+
+def _describe(record: Record) -> TextNode:
+    """Return a memory as a node: what is known of it beside its text stands in the metadata, for the reader alone."""
+    facts = {
+        "created_at": record.created_at.isoformat(),
+        "role": record.role,
+        "session": record.session,
+        "source": record.source,
+        "tags": list(record.tags),
+    }
+    added = {name: value for name, value in facts.items() if value and name not in record.metadata}
+    hidden = [name for name in added if name not in ("created_at", "role")]
+    return TextNode(
+        id_=record.id,
+        text=record.text,
+        metadata={**record.metadata, **added},
+        excluded_embed_metadata_keys=list(added),
+        excluded_llm_metadata_keys=hidden,
+    )
