@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .doctor import Checkup
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
+    from .insight import Likeness, SimilarGroup
     from .memory import Memory
     from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reembedded, Reranker, Stats, Why
     from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
@@ -40,6 +41,7 @@ __all__ = [
     "Hit",
     "Hits",
     "HttpEmbedder",
+    "Likeness",
     "Memory",
     "NewRecord",
     "Not",
@@ -52,6 +54,7 @@ __all__ = [
     "Reranker",
     "Session",
     "Settings",
+    "SimilarGroup",
     "Stats",
     "Vacuumed",
     "View",
@@ -75,6 +78,8 @@ _HOMES = {
     "Filter": "filters",
     "Not": "filters",
     "Or": "filters",
+    "Likeness": "insight",
+    "SimilarGroup": "insight",
     "Memory": "memory",
     "Chunk": "models",
     "Chunker": "models",

@@ -70,6 +70,7 @@ class AsyncView:
     delete = in_thread(View.delete)
     records = in_thread(View.records)
     count = in_thread(View.count)
+    similar = in_thread(View.similar)
 
     def scoped(self, scope: str) -> AsyncView:
         """Return a view that can't read or write outside of `scope`; there is nothing to await."""

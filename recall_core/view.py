@@ -11,6 +11,7 @@ from .context import render_context
 from .engine import Engine, Progress, find_redaction, write_record, write_records
 from .errors import InvalidInputError
 from .filters import Filter, Selection, make_selection
+from .insight import Insight
 from .models import (
     Fusion,
     Hits,
@@ -31,7 +32,7 @@ from .times import Time, from_micros
 Where = Mapping[str, Json] | Filter
 
 
-class View:
+class View(Insight):
     """What a memory offers in one scope. `scope` arguments are paths below the view's own; records show full paths."""
 
     def __init__(self, engine: Engine, base: str) -> None:

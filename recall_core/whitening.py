@@ -106,6 +106,24 @@ def compare(directions: Directions, passages: Vectors, lengths: Vectors) -> Vect
     return np.asarray(np.clip((products - directions.offsets[:, None]) / lengths, -1.0, 1.0), dtype=np.float32)
 
 
+def whiten(statistics: Statistics, vectors: Vectors) -> Vectors:
+    """Return unit vectors whose dot products are the whitened cosines of raw unit vectors, shape (n, dimensions).
+
+    Zeros, which stand for no vector, stay zeros.
+    """
+    factor = None
+    if statistics.inverse is not None:
+        factor = np.linalg.cholesky(statistics.inverse.astype(np.float64)).astype(np.float32)
+    whitened = np.zeros_like(vectors)
+    for start in range(0, len(vectors), BLOCK):
+        part = vectors[start : start + BLOCK]
+        centred = part - statistics.mean
+        weighted = centred if factor is None else centred @ factor
+        lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weighted, weighted), SHORTEST))
+        whitened[start : start + BLOCK] = weighted / lengths[:, None] * np.any(part, axis=1, keepdims=True)
+    return whitened
+
+
 def _weigh(statistics: Statistics, centred: Vectors) -> Vectors:
     """Return centred vectors times the inverse covariance, which is symmetric."""
     if statistics.inverse is None:

@@ -128,6 +128,18 @@ def test_get_and_count_see_the_scope_alone(scopes, data):
 
 @few
 @given(several, st.data())
+def test_insights_are_into_the_scope_alone(scopes, data):
+    scope = data.draw(st.sampled_from(scopes))
+    inside = {other for other in scopes if is_within(other, scope)}
+    with fill(scopes) as memory:
+        memory.add_many({"text": TEXT, "scope": other} for other in scopes)
+        view = memory.scoped(scope)
+        for groups in (view.similar(), memory.similar(scope=scope)):
+            assert {record.scope for group in groups for record in group.records} == inside
+
+
+@few
+@given(several, st.data())
 def test_a_scope_argument_and_a_view_of_a_view_mean_the_same(scopes, data):
     outer, inner = data.draw(st.sampled_from(scopes)), data.draw(st.sampled_from(scopes))
     with fill(scopes) as memory:
@@ -269,6 +281,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "scoped": lambda view, scope: view.scoped(scope),
     "session": lambda view, scope: view.session("x", scope=scope, title="x"),
     "sessions": lambda view, scope: view.sessions(scope),
+    "similar": lambda view, scope: view.similar(scope=scope),
 }
 
 
@@ -292,6 +305,7 @@ def test_what_is_no_scope_is_refused_everywhere(one_scope, method, scope):
 TRIED_ELSEWHERE = {
     "get": test_get_and_count_see_the_scope_alone,
     "count": test_get_and_count_see_the_scope_alone,
+    "similar": test_insights_are_into_the_scope_alone,
 }
 
 

@@ -1,5 +1,6 @@
 """The store: everything that is kept in the file, and the only place that speaks SQL."""
 
+from .insight import TextRow
 from .moves import MissingChunk
 from .pending import RETRY_AFTER
 from .protocols import (
@@ -41,6 +42,7 @@ __all__ = [
     "SqliteStore",
     "Stale",
     "Stored",
+    "TextRow",
     "WordChange",
     "open_store",
 ]

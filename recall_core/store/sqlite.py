@@ -13,6 +13,7 @@ from .connection import MEMORY_PATH, Durability
 from .database import Database, open_database
 from .dictionary import DictionaryTable
 from .facts import FactTable
+from .insight import InsightTable
 from .keyword import KeywordTable
 from .moves import MoveTable
 from .pending import PendingTable
@@ -39,6 +40,7 @@ class SqliteStore:
         self.facts = FactTable(database)
         self.dictionary = DictionaryTable(database)
         self.reindexing = ReindexTable(database)
+        self.insight = InsightTable(database)
 
     @lazy
     def index(self) -> VectorIndex:

@@ -1,0 +1,18 @@
+"""Insights into what is remembered: what says the same, what it is about, what was new. No language model is asked."""
+
+from __future__ import annotations
+
+from .facade import Insight
+from .values import Breakdown, Count, DayCount, Disagreement, Likeness, Merge, SimilarGroup, Topic
+
+__all__ = [
+    "Breakdown",
+    "Count",
+    "DayCount",
+    "Disagreement",
+    "Insight",
+    "Likeness",
+    "Merge",
+    "SimilarGroup",
+    "Topic",
+]

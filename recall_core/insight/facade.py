@@ -1,0 +1,61 @@
+"""What a view of a memory offers in insights; what does the work is imported where it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from ..drafting import check_limit
+from ..engine import Engine
+from ..errors import InvalidInputError
+from ..filters import Filter, Selection, make_selection
+from ..models import Json
+from ..scopes import join_scopes
+from ..times import Time, from_micros
+from .values import GroupKind, SimilarGroup
+
+THRESHOLD = 0.85
+
+
+class Insight:
+    """Insights into the records of a view. Expired and deleted ones never count."""
+
+    _engine: Engine
+    _base: str
+
+    def similar(
+        self,
+        *,
+        scope: str = "",
+        where: Mapping[str, Json] | Filter | None = None,
+        kind: GroupKind | None = None,
+        threshold: float = THRESHOLD,
+        limit: int = 20,
+    ) -> list[SimilarGroup]:
+        """Return groups of records that say the same ("duplicate"), or the same but for other numbers, a negation or
+        another word in the same place ("conflict"). Duplicates come first, larger groups before smaller.
+
+        Only records of the same scope, role and kind are compared: by their words, of which the shorter text shares
+        `threshold` (0.5 to 1) with the longer in order, and by their vectors, which find other words for the same.
+        Nothing is changed; `merge` does that.
+        """
+        if kind not in (None, *get_args(GroupKind)):
+            raise InvalidInputError(
+                f"kind is {kind!r}; choose one of {', '.join(get_args(GroupKind))}, or None for all"
+            )
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.5 <= threshold <= 1:
+            raise InvalidInputError(f"threshold is a number from 0.5 to 1, not {threshold!r}")
+        selection = self._select_for_insight(scope, where)
+        from .similarity import find_similar
+
+        return find_similar(self._engine.store, selection, kind, threshold, check_limit(limit))
+
+    def _select_for_insight(
+        self,
+        scope: str,
+        where: Mapping[str, Json] | Filter | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+    ) -> Selection:
+        now = from_micros(self._engine.now())
+        return make_selection(now=now, scope=join_scopes(self._base, scope), where=where, since=since, until=until)
