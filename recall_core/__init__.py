@@ -10,14 +10,16 @@ from .errors import RecallError
 
 if TYPE_CHECKING:
     from .aio import AsyncMemory
+    from .context import strip_context
     from .doctor import Checkup
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
     from .insight import Likeness, SimilarGroup
+    from .ids import derive_id
     from .memory import Memory
     from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reembedded, Reranker, Stats, Why
     from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
-    from .scopes import escape_segment
+    from .scopes import escape_segment, unescape_segment
     from .session import Session
     from .settings import CHAT_HISTORY, Settings
     from .view import View
@@ -59,9 +61,12 @@ __all__ = [
     "Vacuumed",
     "View",
     "Why",
+    "derive_id",
     "errors",
     "escape_segment",
     "model_path",
+    "strip_context",
+    "unescape_segment",
 ]
 
 # Where each lazily imported name lives: importing the package costs a few milliseconds until one of them is used.
@@ -96,7 +101,10 @@ _HOMES = {
     "CleanedUp": "reports",
     "Reindexed": "reports",
     "Vacuumed": "reports",
+    "derive_id": "ids",
     "escape_segment": "scopes",
+    "strip_context": "context",
+    "unescape_segment": "scopes",
     "Session": "session",
     "CHAT_HISTORY": "settings",
     "Settings": "settings",

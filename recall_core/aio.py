@@ -71,6 +71,8 @@ class AsyncView:
     records = in_thread(View.records)
     count = in_thread(View.count)
     similar = in_thread(View.similar)
+    change = in_thread(View.change)
+    scopes = in_thread(View.scopes)
 
     def scoped(self, scope: str) -> AsyncView:
         """Return a view that can't read or write outside of `scope`; there is nothing to await."""

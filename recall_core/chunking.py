@@ -25,6 +25,7 @@ _LIST_ITEM = re.compile(
 _CLAUSE_END = re.compile(r"[，；：、]|[,;:](?=\s)")
 _WORD_START = re.compile(rf"(?<=\s)\S|[{CJK}]{{1,8}}")  # each eighth CJK character, as any of them could begin one
 _WORD = re.compile(r"\w")
+PAGE_BREAK = "\f"
 _PIECES = 8  # into how many pieces per chunk text without any boundary is cut, so that an overlap can be made of them
 
 
@@ -102,6 +103,16 @@ class TextChunker:
             end = piece_end
         _append(chunks, _trim(text, start, end))
         return chunks
+
+
+def split_pages(text: str) -> list[tuple[int, str]]:
+    """Return the parts of a text between form feeds with their offsets; blank ones are left out unless all are."""
+    pages, start = [], 0
+    for page in text.split(PAGE_BREAK):
+        if page.strip():
+            pages.append((start, page))
+        start += len(page) + 1
+    return pages or [(0, text)]
 
 
 def fit_spans(text: str, spans: Sequence[Span], window: int, token_spans: TokenSpans) -> list[Span]:

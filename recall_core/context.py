@@ -26,6 +26,7 @@ UNSEEN = frozenset("\u00ad\u200b\u2060\ufeff")  # without width or meaning
 # What is drawn without width although it is no control character: joiners, fillers, variation selectors.
 WIDTHLESS = JOINERS + "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
 FENCES = (TAG, "memory-context", "memory_context")  # of the block, and of hosts that put it into one of their own
+_BLOCK = re.compile(rf"<{TAG}>.*?(?:</{TAG}>|\Z)\s*", re.DOTALL)
 
 
 def _spell(name: str) -> str:
@@ -69,6 +70,14 @@ LABELS = {
         separator="，",
     ),
 }
+
+
+def strip_context(text: str) -> str:
+    """Return a text without the blocks of recalled memories in it, so that what was recalled is not stored again.
+
+    A block that has no end takes all that follows with it.
+    """
+    return _BLOCK.sub("", text).strip() if TAG in text else text
 
 
 def render_context(hits: Sequence[Hit], language: str, max_chars: int, *, keywords_only: bool = False) -> str:

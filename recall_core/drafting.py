@@ -101,6 +101,20 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def check_ids(ids: str | Iterable[str]) -> list[str]:
+    """Return ids as a list; one may be given as a plain string."""
+    if isinstance(ids, str):
+        ids = [ids]
+    try:
+        listed = list(ids)
+    except TypeError:
+        raise InvalidInputError(f"ids are strings, not {ids!r}") from None
+    for id in listed:
+        if not isinstance(id, str):
+            raise InvalidInputError(f"ids are strings, not {id!r}")
+    return listed
+
+
 def check_space(name: str) -> str:
     """Return the name of a caller's vector space."""
     if check_name(name, "space").startswith(RESERVED):
@@ -117,10 +131,10 @@ def check_turn(turn: int | None) -> int | None:
     return turn
 
 
-def check_limit(limit: int) -> int:
+def check_limit(limit: int, what: str = "limit") -> int:
     """Return the number of records that a page may have."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < MAX_INTEGER:
-        raise InvalidInputError(f"limit is a whole number from 0 on, not {limit!r}")
+        raise InvalidInputError(f"{what} is a whole number from 0 on, not {limit!r}")
     return limit
 
 

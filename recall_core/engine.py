@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import compress, islice
+from typing import TYPE_CHECKING, cast
 
 from .causes import Cause
+from .chunking import split_pages
 from .drafting import check_space, make_record, read_mapping, redact_record
 from .errors import InvalidInputError
+from .filters import Selection
 from .forks import lazy
 from .indexer import Indexer
-from .models import Embedder, Json, NewRecord, Record
+from .models import Embedder, GivenVector, Json, NewRecord, Record
 from .query_cache import QueryCache
 from .redaction import Redact, choose_redaction
 from .settings import Settings
@@ -79,8 +81,7 @@ def write_records(
     """Store records below `base`, a transaction for each batch; a batch with a fault in it is not stored at all."""
     written: list[Record] = []
     for batch in _batches(records):
-        news = [_read(new, len(written) + place) for place, new in enumerate(batch)]
-        drafts = [_make_numbered_draft(engine, base, new, len(written) + place) for place, new in enumerate(news)]
+        news, drafts = make_drafts(engine, base, batch, len(written))
         written += [stored.record for stored in store_drafts(engine, news, drafts)]
         if progress is not None:
             progress(len(written))
@@ -93,15 +94,54 @@ def write_record(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bo
     return store_drafts(engine, [new], [draft])[0].record
 
 
-def store_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Draft]) -> list[Stored]:
-    """Store drafts in one transaction with the vectors that came with them, then give their chunks vectors."""
+def change_records(
+    engine: Engine,
+    base: str,
+    add: Iterable[NewRecord | Mapping[str, Json]],
+    delete: Sequence[str],
+    *,
+    skips_taken: bool,
+) -> list[Record]:
+    """Delete records below `base` and store others there, in one transaction; what has a taken id may be skipped."""
+    try:
+        news, drafts = make_drafts(engine, base, list(add))
+    except TypeError:
+        raise InvalidInputError(f"add is an iterable of NewRecord values or mappings, not {add!r}") from None
+    below = Selection(scope=base, now=engine.now(), ignores_expiry=True)
+
+    def make_room(drafts: Sequence[Draft]) -> list[bool]:
+        if delete:
+            engine.store.records.delete(delete, below)
+        if not skips_taken:
+            return [True] * len(drafts)
+        ids = [draft.record.id for draft in drafts]
+        taken = {record.id for record in engine.store.records.get(ids, replace(below, ignores_expiry=False))}
+        return [id not in taken for id in ids]
+
+    return [stored.record for stored in store_drafts(engine, news, drafts, make_room)]
+
+
+def store_drafts(
+    engine: Engine,
+    news: Sequence[NewRecord],
+    drafts: Sequence[Draft],
+    select: Callable[[Sequence[Draft]], list[bool]] | None = None,
+) -> list[Stored]:
+    """Store drafts in one transaction with the vectors that came with them, then give their chunks vectors.
+
+    `select` is called first within the transaction, and says which of the drafts are stored.
+    """
     with engine.store.records.transaction():
+        if select is not None:
+            wanted = select(drafts)
+            news, drafts = list(compress(news, wanted)), list(compress(drafts, wanted))
         spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
         renewed = [replace(draft, chunks=engine.indexer.renew(draft.record, draft.chunks)) for draft in drafts]
         stored = engine.store.records.write(renewed)
-        for new, result in zip(news, stored, strict=True):
+        for new, draft, result in zip(news, renewed, stored, strict=True):
             if new.vector is not None and result.chunk_keys:
-                save_vector(engine, spaces[new.space or OWN_SPACE], result, new.vector)
+                vectors = _place_vectors(draft, result.chunk_keys, new.vector)
+                save_vectors(engine, spaces[new.space or OWN_SPACE], vectors)
         for space in spaces.values():
             engine.store.index.refresh(space)
         keys = [key for result in stored for key in result.chunk_keys]
@@ -110,13 +150,34 @@ def store_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Dra
     return stored
 
 
-def save_vector(engine: Engine, space: Space, stored: Stored, vector: Sequence[float]) -> None:
-    """Store a vector that a caller brought: it stands for the whole record, and lies with its first chunk."""
+def save_vectors(engine: Engine, space: Space, vectors: Mapping[int, Sequence[float]]) -> None:
+    """Store vectors that a caller brought, by the key of the chunk that they lie with."""
     from .embedding import check_vectors
 
-    checked = check_vectors([vector], 1, space.dimensions)
-    key = stored.chunk_keys[0]
-    engine.store.vectors.save(space, {key: checked[0].tobytes()}, settles=space.name == OWN_SPACE, given=True)
+    checked = check_vectors(list(vectors.values()), len(vectors), space.dimensions)
+    blobs = {key: vector.tobytes() for key, vector in zip(vectors, checked, strict=True)}
+    engine.store.vectors.save(space, blobs, settles=space.name == OWN_SPACE, given=True)
+
+
+def _place_vectors(draft: Draft, keys: Sequence[int], vector: GivenVector) -> dict[int, Sequence[float]]:
+    """Return the vectors that a caller brought by chunk key: one stands for the whole record and lies with its first
+    chunk, several lie with the first chunk of each page.
+    """
+    vectors = _list_vectors(vector)
+    if len(vectors) == 1:
+        return {keys[0]: vectors[0]}
+    pages = [offset for offset, _ in split_pages(draft.record.text)]
+    if len(vectors) != len(pages):
+        raise InvalidInputError(
+            f"{len(vectors)} vectors were given for a text of {len(pages)} pages, which form feeds end"
+        )
+    begins = [next(place for place, chunk in enumerate(draft.chunks) if chunk.start >= page) for page in pages]
+    return {keys[place]: one for place, one in zip(begins, vectors, strict=True)}
+
+
+def _list_vectors(vector: GivenVector) -> list[Sequence[float]]:
+    several = len(vector) > 0 and hasattr(vector[0], "__len__") and not isinstance(vector[0], str)
+    return cast("list[Sequence[float]]", list(vector) if several else [vector])
 
 
 def space_for(engine: Engine, new: NewRecord) -> Space:
@@ -125,14 +186,23 @@ def space_for(engine: Engine, new: NewRecord) -> Space:
 
     if new.vector is None or isinstance(new.vector, str) or not hasattr(new.vector, "__len__"):
         raise InvalidInputError(f"vector is a sequence of numbers, not {new.vector!r}")
+    vector = _list_vectors(new.vector)[0]
     name = OWN_SPACE if new.space is None else check_space(new.space)
     known = engine.store.vectors.find_space(name)
     if known is not None and (name != OWN_SPACE or engine.embedder is None):
         return known
-    check_vectors([new.vector], 1, len(new.vector))  # no space for a vector that can't be stored
+    check_vectors([vector], 1, len(vector))  # no space for a vector that can't be stored
     if name == OWN_SPACE and engine.embedder is not None:
         return engine.indexer.open_space()
-    return engine.store.vectors.ensure_space(name, EXTERNAL_MODEL, len(new.vector))
+    return engine.store.vectors.ensure_space(name, EXTERNAL_MODEL, len(vector))
+
+
+def make_drafts(
+    engine: Engine, base: str, records: Sequence[NewRecord | Mapping[str, Json]], before: int = 0
+) -> tuple[list[NewRecord], list[Draft]]:
+    """Return records as they were meant, and what is to be stored of them; errors count from `before` on."""
+    news = [_read(new, before + place) for place, new in enumerate(records)]
+    return news, [_make_numbered_draft(engine, base, new, before + place) for place, new in enumerate(news)]
 
 
 def find_redaction(engine: Engine, wanted: bool | None) -> Redact | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 
 from .forks import Lock
@@ -23,3 +25,12 @@ def new_id(now: int) -> str:
     with _lock:
         _last = max(fresh, _last + 1) if fresh >> TAIL_BITS == _last >> TAIL_BITS else fresh
         return f"{_last:024x}"
+
+
+def derive_id(*parts: str) -> str:
+    """Return an id of 32 hexadecimal digits for what a host calls by a name of its own, such as a key in a namespace.
+
+    The same parts always give the same id, different ones different ids. Name the scope among them: ids are unique in a
+    file, and the same name in two scopes is not the same record.
+    """
+    return hashlib.blake2b(json.dumps(parts).encode("utf-8"), digest_size=16).hexdigest()

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .chunking import TextChunker, estimate_tokens, fit_spans
+from .chunking import TextChunker, estimate_tokens, fit_spans, split_pages
 from .embedding_queue import Claim, EmbeddingQueue, Progress, Step
 from .models import Chunker, Embedder, Record, Span, TokenWindow
 from .settings import Settings
@@ -139,8 +139,9 @@ class Indexer:
 
     def _is_embedded(self, record: Record) -> bool:
         """Tell whether the settings want a record to have vectors."""
-        roles = self._settings.embed_roles
-        return (roles is None or record.role in roles) and len(record.text) >= self._settings.embed_min_characters
+        roles, least = self._settings.embed_roles, self._settings.embed_min_characters
+        wanted = (roles is None or record.role in roles) and len(record.text) >= least
+        return wanted and not record.text.isspace() and record.text != ""
 
     def _make_chunker(self) -> TextChunker:
         settings = self._settings
@@ -151,6 +152,13 @@ class Indexer:
         return TextChunker(size, min(settings.chunk_overlap, size // 2), settings.chunk_unit, spans)
 
     def _cut(self, text: str, speaker: str) -> Sequence[Span]:
+        return [
+            (offset + start, offset + end)
+            for offset, page in split_pages(text)
+            for start, end in self._cut_page(page, speaker)
+        ]
+
+    def _cut_page(self, text: str, speaker: str) -> Sequence[Span]:
         if self._settings.chunker is None and self._surely_fits(speaker + text):
             return [(0, len(text))]
         spans = self._chunker.chunk(text)

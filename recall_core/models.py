@@ -19,6 +19,7 @@ Json = Any  # what json.dumps takes: None, bool, int, float, str, lists and stri
 Mode = Literal["hybrid", "keyword", "semantic"]
 Fusion = Literal["default", "rrf", "plain"]
 OnDuplicate = Literal["keep", "skip", "touch", "replace"]
+GivenVector = Sequence[float] | Sequence[Sequence[float]]  # of a record, or one for each of its pages
 Span = tuple[int, int]  # character offsets [start, end) into a text
 RerankFunction = Callable[[str, Sequence[str]], Sequence[float]]  # `Reranker.score` as a plain function
 
@@ -64,7 +65,7 @@ class NewRecord:
     created_at: Time | None = None
     expires_at: Time | None = None
     ttl: float | timedelta | None = None
-    vector: Sequence[float] | None = None
+    vector: GivenVector | None = None
     space: str | None = None
     redact: bool | None = None
     on_duplicate: OnDuplicate = "keep"
@@ -285,7 +286,7 @@ class AddArguments(TypedDict, total=False):
     created_at: Time | None
     expires_at: Time | None
     ttl: float | timedelta | None
-    vector: Sequence[float] | None
+    vector: GivenVector | None
     space: str | None
     redact: bool | None
     on_duplicate: OnDuplicate

@@ -25,6 +25,7 @@ class Request:
     alpha: float | None  # None: as much as the evidence says
     recency: float
     candidates: int
+    pool: int  # how many of the best `diversity` chooses from
     diversity: float
     min_relevance: float | None
     min_similarity: float | None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from . import drafting
 from .drafting import REDACTED_FIELDS, redact_record
-from .engine import Engine, find_redaction, save_vector, space_for
+from .engine import Engine, find_redaction, save_vectors, space_for
 from .errors import RecordNotFoundError
 from .filters import Selection
 from .models import Json, NewRecord, Record
@@ -73,7 +73,7 @@ def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
             stored = engine.store.records.update(changed, renewed)
             if space is not None:
                 keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
-                save_vector(engine, space, replace(stored, chunk_keys=keys), revision.vector)
+                save_vectors(engine, space, {keys[0]: revision.vector})
                 engine.store.index.refresh(space)
             claim = engine.indexer.claim(stored.chunk_keys)
         engine.indexer.embed(stored.chunk_keys, claim)

@@ -6,6 +6,7 @@ compared code point by code point; nothing in it is a wildcard. `""` is the root
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from .errors import InvalidInputError
@@ -13,6 +14,9 @@ from .errors import InvalidInputError
 ROOT = ""
 SEPARATOR = "/"
 MAX_LENGTH = 1024
+
+# Four digits where a line separator or a surrogate was; two begin otherwise.
+_ESCAPED = re.compile(r"%(202[89]|D[89A-F][0-9A-F]{2}|[0-9A-F]{2})")
 
 
 def check_scope(scope: str) -> str:
@@ -46,6 +50,11 @@ def escape_segment(label: str) -> str:
     if label in ("", ".", "..", "*", "**"):
         return "".join(f"%{ord(character):02X}" for character in label) or "%"
     return "".join(_escape(character) for character in label)
+
+
+def unescape_segment(segment: str) -> str:
+    """Return the text that `escape_segment` made this segment of."""
+    return "" if segment == "%" else _ESCAPED.sub(lambda found: chr(int(found[1], 16)), segment)
 
 
 def _escape(character: str) -> str:

@@ -39,7 +39,6 @@ LEAST_WEIGHT, WELL_COVERED = 0.6, 0.3  # of the keywords' weight; the coverage f
 FOLLOWED, FOLLOWING = 5, 2_000  # so many of the best are followed, and so many may follow them
 FOLLOWED_SHARE = 0.8  # of the score of what is followed, to a record that says the same
 ATTENTION = 0.05  # what lies so far behind the best is followed less by a factor of e
-MMR_POOL = 5  # diversify looks at so many times the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ class Searcher:
 
     def _present(self, request: Request, evidence: Evidence, ranked: Ranked, degraded: str | None) -> Hits:
         frame = evidence.frame
-        pool = max(request.candidates, request.limit * (MMR_POOL if request.diversity > 0 else 1))
+        pool = max(request.candidates, request.pool if request.diversity > 0 else request.limit)
         order = sort_places(
             select_best(ranked.scores, ranked.found, pool), ranked.scores, frame.created, frame.record_ids
         )
@@ -212,7 +211,7 @@ class Searcher:
         items, failed = self._rerank(request, evidence, ranked, items)
         degraded = "; ".join(filter(None, [degraded, failed])) or None
         if request.diversity > 0 and evidence.meaning is not None:
-            items = items.take(np.arange(min(len(items.places), request.limit * MMR_POOL)))
+            items = items.take(np.arange(min(len(items.places), request.pool)))
             placed = ranked.rows[items.places]
             similarity = evidence.meaning.compare_passages(placed, placed)
             items = items.take(

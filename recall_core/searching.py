@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .models import Vectors
 
 MAX_LIMIT = 10_000
+MMR_POOL = 5  # diversify looks at so many times the limit
 
 
 def make_request(
@@ -44,17 +45,21 @@ def make_request(
     if fusion not in get_args(Fusion):
         raise InvalidInputError(f"fusion is {fusion!r}; choose one of {', '.join(get_args(Fusion))}")
     settings = engine.settings
+    limit = _whole("limit", limit, 0, MAX_LIMIT)
+    if candidates is not None:
+        candidates = max(_whole("candidates", candidates, 1, 4096), limit)
     name = OWN_SPACE if space is None else check_space(space)
     found = engine.store.vectors.find_space(name)
     return Request(
         text=query,
         selection=selection,
         mode=mode,
-        limit=_whole("limit", limit, 0, MAX_LIMIT),
+        limit=limit,
         fusion=fusion,
         alpha=None if alpha is None else _share("alpha", alpha),
         recency=settings.recency_weight if recency is None else _share("recency", recency),
-        candidates=max(settings.candidates if candidates is None else _whole("candidates", candidates, 1, 4096), limit),
+        candidates=max(settings.candidates, limit) if candidates is None else candidates,
+        pool=limit * MMR_POOL if candidates is None else candidates,
         diversity=0.0 if diversify is None else _share("diversify", diversify),
         min_relevance=None if min_relevance is None else _share("min_relevance", min_relevance),
         min_similarity=_find_floor(engine, found)

@@ -12,6 +12,7 @@ from .store import ChunkDraft
 from .text import analyse, user_words
 
 LABEL_TERMS = 64  # of tags and metadata, at most so many are findable
+HIDDEN = "_"  # how a metadata key begins whose strings are only there to be filtered by
 
 
 def describe_spans(record: Record, spans: Sequence[Span], words: Collection[str]) -> tuple[ChunkDraft, ...]:
@@ -36,7 +37,8 @@ def _find_labels(record: Record, words: Collection[str]) -> str:
 
 
 def _label_texts(record: Record) -> Iterator[str]:
-    return chain(record.tags, [record.source or ""], *(_strings(value) for value in record.metadata.values()))
+    shown = [value for key, value in record.metadata.items() if not key.startswith(HIDDEN)]
+    return chain(record.tags, [record.source or ""], *map(_strings, shown))
 
 
 def _terms(text: str, words: Collection[str]) -> list[str]:

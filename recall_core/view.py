@@ -9,11 +9,12 @@ from typing import Unpack
 from . import drafting
 from .context import render_context
 from .engine import Engine, Progress, find_redaction, write_record, write_records
-from .errors import InvalidInputError
 from .filters import Filter, Selection, make_selection
+from .hosting import Hosting
 from .insight import Insight
 from .models import (
     Fusion,
+    GivenVector,
     Hits,
     Json,
     Mode,
@@ -32,7 +33,7 @@ from .times import Time, from_micros
 Where = Mapping[str, Json] | Filter
 
 
-class View(Insight):
+class View(Hosting, Insight):
     """What a memory offers in one scope. `scope` arguments are paths below the view's own; records show full paths."""
 
     def __init__(self, engine: Engine, base: str) -> None:
@@ -62,7 +63,7 @@ class View(Insight):
         created_at: Time | None = None,
         expires_at: Time | None = None,
         ttl: float | timedelta | None = None,
-        vector: Sequence[float] | None = None,
+        vector: GivenVector | None = None,
         space: str | None = None,
         redact: bool | None = None,
         on_duplicate: OnDuplicate = "keep",
@@ -70,7 +71,8 @@ class View(Insight):
         """Store a text and return it as a record; from then on it is durable and found by keyword.
 
         `metadata` can be filtered by and its strings are found by keyword; `payload` is any JSON, kept as it is.
-        `vector` is an embedding made elsewhere, of the vector space named `space` (the memory's own by default).
+        `vector` is an embedding made elsewhere, of the vector space named `space` (the memory's own by default), or one
+        for each page of a text with form feeds in it, which no chunk crosses; the page most like a query counts.
         `redact` says whether secrets are taken out before anything is stored, None: as `Settings.redact` says.
         The same text twice in one scope is kept twice, unless `on_duplicate` says to `skip` it (the stored one is
         returned), to `touch` the stored one (it counts as updated now) or to `replace` that.
@@ -122,7 +124,8 @@ class View(Insight):
 
         Filters hold before the best are taken: `where` on metadata and fields, `session`, `roles` and `tags` (any of
         them), `since` <= created_at < `until`. `alpha` is the vector leg's share (1: vectors alone), `recency` that of
-        the time decay, `diversify` from 0 to 1 how much repetition is avoided. `vector` replaces the query's embedding.
+        the time decay, `diversify` from 0 to 1 how much repetition is avoided (among the best `candidates`, if given).
+        `vector` replaces the query's embedding.
         If the vectors can't be searched, keywords answer, and `.degraded` of the result says why.
         """
         selection = make_selection(
@@ -161,7 +164,7 @@ class View(Insight):
 
     def get(self, ids: str | Iterable[str]) -> list[Record]:
         """Return the records with these ids, in that order; ids that are not in this scope are passed over."""
-        return self._engine.store.records.get(_ids(ids), self._select())
+        return self._engine.store.records.get(drafting.check_ids(ids), self._select())
 
     def update(
         self,
@@ -200,7 +203,7 @@ class View(Insight):
 
     def delete(self, ids: str | Iterable[str]) -> int:
         """Delete records with all that was derived from them; return how many were in this scope."""
-        return self._engine.store.records.delete(_ids(ids), self._select(ignores_expiry=True))
+        return self._engine.store.records.delete(drafting.check_ids(ids), self._select(ignores_expiry=True))
 
     def records(
         self,
@@ -210,14 +213,20 @@ class View(Insight):
         session: str | None = None,
         limit: int = 100,
         after: str | None = None,
+        newest_first: bool = False,
+        offset: int = 0,
     ) -> list[Record]:
-        """Return records in the order of their ids, which is that of their making; `after` is the last id of the page
-        before.
+        """Return records in the order of their ids, which is that of their making unless they were given; `after` is
+        the last id of the page before. With `newest_first` those that were changed last come first. `offset` passes
+        over so many; a long way into a large scope `after` is faster.
         """
         drafting.check_limit(limit)
+        drafting.check_limit(offset, "offset")
         if after is not None:
             drafting.check_name(after, "after")
-        return self._engine.store.records.page(self._select(scope, where, session), limit, after)
+        return self._engine.store.records.page(
+            self._select(scope, where, session), limit, after, newest_first=newest_first, offset=offset
+        )
 
     def count(self, scope: str = "", where: Where | None = None) -> int:
         """Return the number of records."""
@@ -254,17 +263,3 @@ class View(Insight):
         if not ignores_expiry:
             return selected
         return Selection(scope=selected.scope, where=selected.where, session=session, now=now, ignores_expiry=True)
-
-
-def _ids(ids: str | Iterable[str]) -> list[str]:
-    """Return ids as a list."""
-    if isinstance(ids, str):
-        ids = [ids]
-    try:
-        listed = list(ids)
-    except TypeError:
-        raise InvalidInputError(f"ids are strings, not {ids!r}") from None
-    for id in listed:
-        if not isinstance(id, str):
-            raise InvalidInputError(f"ids are strings, not {id!r}")
-    return listed

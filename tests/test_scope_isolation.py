@@ -86,6 +86,7 @@ READS: dict[str, Callable[[View], set[str]]] = {
     "records": lambda view: {record.id for record in view.records(limit=1000)},
     "records of a session": lambda view: {record.id for record in view.records(session="talk", limit=1000)},
     "records filtered": lambda view: {record.id for record in view.records(where={"k": 1}, limit=1000)},
+    "records newest first": lambda view: {record.id for record in view.records(newest_first=True, limit=1000)},
     "sessions": read_sessions,
 }
 NOTES = {"search tagged", "search filtered", "search by vector", "records filtered"}
@@ -124,6 +125,7 @@ def test_get_and_count_see_the_scope_alone(scopes, data):
         assert {record.id for record in view.get(ids_of(scopes))} == ids_of(inside)
         assert view.count() == memory.count(scope) == 3 * len(inside)
         assert {session.scope for session in view.sessions()} == set(inside)
+        assert {f"{scope}/{found}".removesuffix("/") for found in view.scopes()} == set(inside)
 
 
 @few
@@ -192,6 +194,9 @@ WRITES: dict[str, Callable[[View, str], object]] = {
     "add replacing the text": lambda view, id: view.add(TEXT, tags=["new"], on_duplicate="replace"),
     "add touching the text": lambda view, id: view.add(TEXT, on_duplicate="touch"),
     "add many replacing": lambda view, id: view.add_many([{"text": "new", "id": id, "on_duplicate": "replace"}]),
+    "change replacing": lambda view, id: view.change([{"text": "new", "id": id, "on_duplicate": "replace"}]),
+    "change skipping": lambda view, id: view.change([{"text": "new", "id": id}], if_taken="skip"),
+    "change deleting": lambda view, id: view.change(delete=id),
     "append": append_by_id,
     "append in listed sessions": append_by_id_in_listed_sessions,
     "append the same turn": lambda view, id: view.session("talk").append("user", "overwritten", turn=0),
@@ -273,6 +278,7 @@ NO_SCOPES = [
 TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "add": lambda view, scope: view.add("x", scope=scope),
     "add_many": lambda view, scope: view.add_many([{"text": "x", "scope": scope}]),
+    "change": lambda view, scope: view.change([{"text": "x", "scope": scope}]),
     "search": lambda view, scope: view.search("x", scope=scope),
     "context": lambda view, scope: view.context("x", scope=scope),
     "update": lambda view, scope: view.update("a#note", scope=scope),
@@ -282,6 +288,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "session": lambda view, scope: view.session("x", scope=scope, title="x"),
     "sessions": lambda view, scope: view.sessions(scope),
     "similar": lambda view, scope: view.similar(scope=scope),
+    "scopes": lambda view, scope: view.scopes(scope),
 }
 
 
@@ -352,4 +359,4 @@ def test_every_public_method_of_a_view_and_a_session_is_tried_above(monkeypatch)
 def test_every_method_that_takes_a_scope_is_tried_above():
     public = {name: method for name, method in inspect.getmembers(View, inspect.isfunction) if not name.startswith("_")}
     taking = {name for name, method in public.items() if "scope" in inspect.signature(method).parameters}
-    assert taking | {"context", "add_many"} == set(TAKE_SCOPES)
+    assert taking | {"context", "add_many", "change"} == set(TAKE_SCOPES)

@@ -126,12 +126,23 @@ class RecordTable:
             found = {row[0]: row_record(row) for row in select(connection, sql, (json.dumps(ids), *clause.bindings))}
         return [found[id_] for id_ in ids if id_ in found]
 
-    def page(self, selection: Selection, limit: int, after: str | None) -> list[Record]:
-        """Return selected records in the order of their ids, from behind the id `after`."""
+    def page(
+        self, selection: Selection, limit: int, after: str | None, *, newest_first: bool = False, offset: int = 0
+    ) -> list[Record]:
+        """Return selected records from behind the id `after`, in the order of their ids or of their last change."""
         clause = compile_selection(selection)
-        sql = f"SELECT {RECORD_COLUMNS} FROM record WHERE id > ? AND {clause.sql} ORDER BY id LIMIT ?"
+        order = "updated_at DESC, key DESC" if newest_first else "id"
+        sql = f"SELECT {RECORD_COLUMNS} FROM record WHERE id > ? AND {clause.sql} ORDER BY {order} LIMIT ? OFFSET ?"
+        bindings = (after or "", *clause.bindings, limit, offset)
         with self._database.read() as connection:
-            return [row_record(row) for row in select(connection, sql, (after or "", *clause.bindings, limit))]
+            return [row_record(row) for row in select(connection, sql, bindings)]
+
+    def scopes(self, selection: Selection) -> list[str]:
+        """Return the scopes that selected records lie in, sorted."""
+        clause = compile_selection(selection)
+        sql = f"SELECT DISTINCT scope FROM record WHERE {clause.sql} ORDER BY scope"
+        with self._database.read() as connection:
+            return [scope for (scope,) in select(connection, sql, clause.bindings)]
 
     def count(self, selection: Selection) -> int:
         """Count the selected records."""

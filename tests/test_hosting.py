@@ -1,0 +1,193 @@
+"""What adapters ask of a memory: changes as one transaction, scopes, ids of a host's own names, pages of vectors."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import HashedEmbedder
+
+from recall_core import Memory, derive_id, escape_segment, unescape_segment
+from recall_core.errors import InvalidInputError, RecordExistsError
+from recall_core.scopes import check_scope
+
+EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
+any_text = st.text(alphabet=st.characters(), max_size=20)
+
+
+@pytest.fixture
+def memory(embedder, clock):
+    with Memory.open(":memory:", embedder=embedder, clock=clock) as memory:
+        yield memory
+
+
+def texts(memory, **arguments) -> list[str]:
+    return [record.text for record in memory.records(**arguments)]
+
+
+# Changes
+
+
+def test_what_is_added_and_what_is_deleted_are_one_change(memory):
+    memory.add("old", id="1")
+    (added,) = memory.change([{"text": "new", "id": "2"}], delete="1")
+    assert (added.text, texts(memory)) == ("new", ["new"])
+    assert [hit.record.id for hit in memory.search("new")] == ["2"]
+
+
+def test_a_change_with_a_fault_in_it_changes_nothing(memory):
+    memory.add("old", id="1")
+    with pytest.raises(RecordExistsError):
+        memory.change([{"text": "new"}, {"text": "again", "id": "2"}, {"text": "clash", "id": "2"}], delete=["1"])
+    with pytest.raises(InvalidInputError, match="record 1"):
+        memory.change([{"text": "new"}, {"text": 3}], delete=["1"])
+    assert texts(memory) == ["old"]
+
+
+def test_a_deleted_id_can_be_given_again_in_the_same_change(memory):
+    memory.add("old", id="1")
+    memory.change([{"text": "new", "id": "1"}], delete="1")
+    assert texts(memory) == ["new"]
+
+
+def test_taken_ids_are_skipped_on_request_so_that_a_change_can_be_made_again(memory):
+    first = memory.change([{"text": "a", "id": "1"}, {"text": "b", "id": "2"}], if_taken="skip")
+    again = memory.change([{"text": "other", "id": "2"}, {"text": "c", "id": "3"}], if_taken="skip")
+    assert [[record.text for record in records] for records in (first, again)] == [["a", "b"], ["c"]]
+    assert texts(memory) == ["a", "b", "c"]
+
+
+def test_the_same_text_under_another_id_is_not_taken(memory):
+    memory.change([{"text": "ok", "id": "1"}])
+    assert len(memory.change([{"text": "ok", "id": "2"}], if_taken="skip")) == 1
+
+
+def test_the_id_of_an_expired_record_is_free(memory, clock):
+    memory.add("old", id="1", ttl=10)
+    clock.advance(11)
+    memory.change([{"text": "new", "id": "1"}], if_taken="skip")
+    assert texts(memory) == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [({"if_taken": "ignore"}, "raise or skip"), ({"delete": [1]}, "strings"), ({"add": 3}, "add is")],
+)
+def test_a_change_that_makes_no_sense_says_so(memory, arguments, said):
+    with pytest.raises(InvalidInputError, match=said):
+        memory.change(**arguments)
+
+
+# Scopes and names
+
+
+def test_scopes_are_those_that_hold_records(memory):
+    for scope, kind in [("a/x", "item"), ("a/x", "item"), ("a", "memory"), ("ab", "item")]:
+        memory.add("text", scope=scope, kind=kind)
+    assert memory.scopes() == ["a", "a/x", "ab"]
+    assert memory.scopes("a") == ["a", "a/x"]
+    assert memory.scopes(where={"@kind": "item"}) == ["a/x", "ab"]
+    assert memory.scoped("a").scopes() == ["", "x"]
+
+
+@given(any_text)
+def test_an_escaped_name_is_a_segment_and_can_be_read_again(label):
+    segment = escape_segment(label)
+    assert "/" not in check_scope(segment)
+    assert unescape_segment(segment) == label
+
+
+@given(st.lists(any_text, max_size=3), st.lists(any_text, max_size=3))
+def test_an_id_is_derived_from_all_parts_and_their_order(parts, others):
+    assert (derive_id(*parts) == derive_id(*others)) == (parts == others)
+
+
+# Pages of records
+
+
+def test_records_can_be_listed_by_their_last_change(memory, clock):
+    for name in "abc":
+        memory.add(name, id=name)
+        clock.advance(1)
+    memory.update("a", tags=["t"])
+    assert texts(memory, newest_first=True) == ["a", "c", "b"]
+    assert texts(memory, newest_first=True, limit=1, offset=1) == ["c"]
+    assert texts(memory, offset=2) == ["c"]
+    with pytest.raises(InvalidInputError, match="offset is a whole number"):
+        memory.records(offset=-1)
+
+
+# Several vectors of one record
+
+
+def near(memory, vector) -> list[tuple[str, float, str]]:
+    hits = memory.search("", mode="semantic", fusion="plain", vector=vector, space="host")
+    return [(hit.record.id, round(hit.why.similarity, 3), hit.chunk.text) for hit in hits]
+
+
+def test_each_page_of_a_text_has_a_vector_of_its_own_and_the_best_counts(memory):
+    memory.add("tea\fcoffee", id="drinks", vector=[EAST, NORTH], space="host")
+    memory.add("water", id="water", vector=UP, space="host")
+    assert near(memory, NORTH) == [("drinks", 1.0, "coffee"), ("water", 0.0, "water")]
+    assert near(memory, EAST)[0] == ("drinks", 1.0, "tea")
+
+
+def test_a_page_longer_than_a_chunk_has_its_vector_with_its_first_chunk(memory):
+    long = "a word and another one. " * 200
+    memory.add(f"{long}\flast", id="1", vector=[EAST, NORTH], space="host")
+    assert near(memory, NORTH)[0][2] == "last"
+    assert near(memory, EAST)[0][2].startswith("a word")
+
+
+def test_replacing_a_record_replaces_the_vectors_of_its_pages(memory):
+    memory.add("tea\fcoffee", id="1", vector=[EAST, NORTH], space="host")
+    memory.add("coffee\ftea", id="1", vector=[UP, EAST], space="host", on_duplicate="replace")
+    assert near(memory, EAST)[0][1:] == (1.0, "tea")
+    assert near(memory, NORTH)[0][1] == 0.0
+
+
+def test_as_many_vectors_as_pages_are_wanted(memory):
+    with pytest.raises(InvalidInputError, match="3 vectors were given for a text of 2 pages"):
+        memory.add("tea\fcoffee", vector=[EAST, NORTH, UP], space="host")
+    assert memory.count() == 0
+
+
+def test_no_chunk_crosses_a_form_feed(memory):
+    memory.add("tea\f\fcoffee\f")
+    assert memory.stats().chunks == 2
+    assert memory.search("coffee")[0].chunk.text == "coffee"
+
+
+# What is not there to be found
+
+
+def test_the_strings_of_hidden_metadata_can_be_filtered_by_but_not_found():
+    with Memory.open(":memory:", embedder=None) as memory:
+        memory.add("text", metadata={"_hidden": "rockets", "shown": "turtles"})
+        assert len(memory.search("turtles")) == 1
+        assert len(memory.search("rockets")) == 0
+        assert memory.count(where={"_hidden": "rockets"}) == 1
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_blank_text_waits_for_no_vector_and_is_not_found_by_meaning(blank):
+    with Memory.open(":memory:", embedder=HashedEmbedder()) as memory:
+        memory.add(blank, id="blank", metadata={"_key": "rockets"})
+        memory.add("rockets", id="rockets")
+        assert [hit.record.id for hit in memory.search("rockets")] == ["rockets"]
+        assert (memory.flush(), memory.stats().pending) == (0, 0)
+
+
+# Diversity among so many
+
+
+def test_diversify_chooses_among_the_candidates_that_are_asked_for(memory):
+    for name, vector in {"1": [1, 0.1, 0], "2": [1, 0.11, 0], "3": [1, 0.12, 0], "far": [0.1, 0, 1]}.items():
+        memory.add(name, id=name, vector=vector, space="host")
+
+    def choose(candidates):
+        arguments = {"vector": EAST, "space": "host", "mode": "semantic", "fusion": "plain", "limit": 2}
+        return [hit.record.id for hit in memory.search("", diversify=1, candidates=candidates, **arguments)]
+
+    assert choose(None) == ["1", "far"]
+    assert choose(3) == ["1", "3"]
