@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .doctor import Checkup
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
-    from .insight import Likeness, SimilarGroup
     from .ids import derive_id
+    from .insight import Likeness, SimilarGroup
     from .memory import Memory
     from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reembedded, Reranker, Stats, Why
     from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed

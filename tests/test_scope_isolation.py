@@ -310,6 +310,7 @@ def test_what_is_no_scope_is_refused_everywhere(one_scope, method, scope):
 
 # Methods whose answer is no set of ids, with the tests that try them.
 TRIED_ELSEWHERE = {
+    "scopes": "with get and count",
     "get": test_get_and_count_see_the_scope_alone,
     "count": test_get_and_count_see_the_scope_alone,
     "similar": test_insights_are_into_the_scope_alone,
