@@ -27,6 +27,19 @@ CARD = re.compile(r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d)
 LEAST_RANDOM = 16  # characters without a break that have letters and digits
 
 
+def is_start(text: str, place: int) -> bool:
+    """Tell whether a token can begin at this place: behind no letter, digit, hyphen or underscore.
+
+    In JSON that is kept as text, a line end in front of a token is a backslash and a letter.
+    """
+    before = text[max(0, place - 2) : place]
+    return before in ("\\n", "\\r", "\\t") or not (before and (before[-1] in "-_" or _is_ascii_word(before[-1])))
+
+
+def _is_ascii_word(character: str) -> bool:
+    return character.isascii() and character.isalnum()
+
+
 def is_mixed(text: str) -> bool:
     """Tell whether a text has both letters and digits."""
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
