@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .scopes import escape_segment, unescape_segment
     from .session import Session
     from .settings import CHAT_HISTORY, Settings
+    from .transfer.report import Imported
     from .view import View
 
 __version__ = "0.4.0"
@@ -43,6 +44,7 @@ __all__ = [
     "Hit",
     "Hits",
     "HttpEmbedder",
+    "Imported",
     "Likeness",
     "Memory",
     "NewRecord",
@@ -108,6 +110,7 @@ _HOMES = {
     "Session": "session",
     "CHAT_HISTORY": "settings",
     "Settings": "settings",
+    "Imported": "transfer.report",
     "View": "view",
 }
 

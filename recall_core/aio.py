@@ -73,6 +73,7 @@ class AsyncView:
     similar = in_thread(View.similar)
     change = in_thread(View.change)
     scopes = in_thread(View.scopes)
+    import_ = in_thread(View.import_)
 
     def scoped(self, scope: str) -> AsyncView:
         """Return a view that can't read or write outside of `scope`; there is nothing to await."""

@@ -135,18 +135,24 @@ def store_drafts(
         if select is not None:
             wanted = select(drafts)
             news, drafts = list(compress(news, wanted)), list(compress(drafts, wanted))
-        spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
-        renewed = [replace(draft, chunks=engine.indexer.renew(draft.record, draft.chunks)) for draft in drafts]
-        stored = engine.store.records.write(renewed)
-        for new, draft, result in zip(news, renewed, stored, strict=True):
-            if new.vector is not None and result.chunk_keys:
-                vectors = _place_vectors(draft, result.chunk_keys, new.vector)
-                save_vectors(engine, spaces[new.space or OWN_SPACE], vectors)
-        for space in spaces.values():
-            engine.store.index.refresh(space)
+        stored = write_drafts(engine, news, drafts)
         keys = [key for result in stored for key in result.chunk_keys]
         claim = engine.indexer.claim(keys)
     engine.indexer.embed(keys, claim)
+    return stored
+
+
+def write_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Draft]) -> list[Stored]:
+    """Store drafts with the vectors that came with them, inside a transaction of the caller's."""
+    spaces = {new.space or OWN_SPACE: space_for(engine, new) for new in news if new.vector is not None}
+    renewed = [replace(draft, chunks=engine.indexer.renew(draft.record, draft.chunks)) for draft in drafts]
+    stored = engine.store.records.write(renewed)
+    for new, draft, result in zip(news, renewed, stored, strict=True):
+        if new.vector is not None and result.chunk_keys:
+            vectors = _place_vectors(draft, result.chunk_keys, new.vector)
+            save_vectors(engine, spaces[new.space or OWN_SPACE], vectors)
+    for space in spaces.values():
+        engine.store.index.refresh(space)
     return stored
 
 

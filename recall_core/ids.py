@@ -34,3 +34,11 @@ def derive_id(*parts: str) -> str:
     file, and the same name in two scopes is not the same record.
     """
     return hashlib.blake2b(json.dumps(parts).encode("utf-8"), digest_size=16).hexdigest()
+
+
+def derive_dated_id(created_at: int | None, *parts: str) -> str:
+    """Return the id of what `parts` name, as `derive_id` does, that sorts by when it was made: `created_at` in
+    microseconds since 1970 UTC, None if nobody knows.
+    """
+    millis = min(max(created_at or 0, 0) // 1000, (1 << TAIL_BITS) - 1)
+    return f"{millis:012x}{derive_id(*parts)[:20]}"

@@ -29,11 +29,12 @@ from .searching import make_request
 from .session import Session
 from .text import detect_language
 from .times import Time, from_micros
+from .transfer import Transfer
 
 Where = Mapping[str, Json] | Filter
 
 
-class View(Hosting, Insight):
+class View(Hosting, Insight, Transfer):
     """What a memory offers in one scope. `scope` arguments are paths below the view's own; records show full paths."""
 
     def __init__(self, engine: Engine, base: str) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recall_core import NewRecord
-from recall_core.cli.lines import read_line
 from recall_core.errors import InvalidInputError
+from recall_core.transfer.lines import read_line
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text(), max_size=2)
 LINES = VALUES | st.dictionaries(st.sampled_from(["text", "id", "time", "metadata", "colour"]), VALUES)
@@ -78,7 +78,10 @@ def test_a_broken_line_is_told_by_its_number_and_the_rest_goes_in(db_path, tmp_p
 def test_the_summary_has_a_json_shape(db_path, tmp_path):
     result = run(db_path, "import", write_lines(tmp_path, {"text": "x", "colour": "red"}, b"{"), "--json")
     summary = json.loads(result.stdout)
-    assert list(summary) == ["imported", "skipped", "failed", "failures", "ignored"]
+    assert list(summary) == [
+        "imported", "skipped", "failed", "failures", "ignored", "format", "read", "added", "replaced", "present",
+        "left_out", "dry_run",
+    ]  # fmt: skip
     assert (summary["imported"], summary["skipped"], summary["failed"]) == (1, 0, 1)
     assert [failure["line"] for failure in summary["failures"]] == [2]
     assert summary["ignored"] == ["colour"]

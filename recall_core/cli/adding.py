@@ -107,32 +107,27 @@ def add(
 def add_named(view: View, new: NewRecord) -> Record:
     """Store one record. Raises RecordExistsError in the words of the command line."""
     try:
-        return add_record(view, new)
+        return view.add(
+            new.text,
+            id=new.id,
+            scope=new.scope,
+            session=new.session,
+            turn=new.turn,
+            role=new.role,
+            kind=new.kind,
+            tags=new.tags,
+            metadata=new.metadata,
+            payload=new.payload,
+            source=new.source,
+            importance=new.importance,
+            created_at=new.created_at,
+            expires_at=new.expires_at,
+            ttl=new.ttl,
+            redact=new.redact,
+            on_duplicate=new.on_duplicate,
+        )
     except RecordExistsError:
         raise RecordExistsError(f"the id {new.id!r} is taken; choose another, or add --on-duplicate replace") from None
-
-
-def add_record(view: View, new: NewRecord) -> Record:
-    """Store one record: as add_many does, but its errors speak of this record and not of the first of many."""
-    return view.add(
-        new.text,
-        id=new.id,
-        scope=new.scope,
-        session=new.session,
-        turn=new.turn,
-        role=new.role,
-        kind=new.kind,
-        tags=new.tags,
-        metadata=new.metadata,
-        payload=new.payload,
-        source=new.source,
-        importance=new.importance,
-        created_at=new.created_at,
-        expires_at=new.expires_at,
-        ttl=new.ttl,
-        redact=new.redact,
-        on_duplicate=new.on_duplicate,
-    )
 
 
 def read_text(argument: str | None) -> str:

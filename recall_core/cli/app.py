@@ -16,7 +16,7 @@ from .adding import add
 from .dictionary import dictionary
 from .doctor import doctor
 from .embedding import embed
-from .importing import import_lines
+from .importing import import_file
 from .maintenance import reindex
 from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
@@ -80,7 +80,7 @@ def app(context: click.Context) -> None:
 
 
 _COMMANDS = (
-    *(add, search, context, list_records, get, delete, import_lines, stats),
+    *(add, search, context, list_records, get, delete, import_file, stats),
     *(embed, reembed, models, dictionary, reindex, doctor),
 )
 for _command in _COMMANDS:

@@ -34,7 +34,7 @@ class Silent:
 
 
 @contextmanager
-def show_progress(total: int | None, label: str = "importing", *, quiet: bool = False) -> Iterator[Progress]:
+def show_progress(total: int | None, label: str, *, quiet: bool = False) -> Iterator[Progress]:
     """Show a bar for `total` bytes (None: unknown) while the context lasts, unless `quiet`."""
     if quiet or not is_terminal(sys.stderr):
         yield Silent()
@@ -55,6 +55,27 @@ def show_progress(total: int | None, label: str = "importing", *, quiet: bool = 
                 console.print(f"recall: {one_line(message)}", soft_wrap=True)
 
         yield Bar()
+
+
+@contextmanager
+def show_records(label: str) -> Iterator[tuple[Callable[[int], object], Callable[[str], object]]]:
+    """Show a count of records while the context lasts. It gives what takes the number so far, and what writes a line to
+    stderr without tearing the display.
+    """
+    if not is_terminal(sys.stderr):
+        yield lambda _done: None, tell
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn(label), TextColumn("{task.completed}"), TimeElapsedColumn())
+    console = Console(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield (
+            lambda done: bar.update(task, completed=done),
+            lambda message: console.print(f"recall: {one_line(message)}", soft_wrap=True),
+        )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 
 from recall_core.models import Hit, Json, Record, Span, Stats
+from recall_core.transfer.report import Imported
 
 
 def record_shape(record: Record) -> dict[str, Json]:
@@ -46,6 +47,24 @@ def hit_shape(hit: Hit, highlights: Sequence[Span]) -> dict[str, Json]:
 def stats_shape(stats: Stats) -> dict[str, Json]:
     """Return what `recall stats` tells."""
     return asdict(stats) | {"degraded_at": show_time(stats.degraded_at)}
+
+
+def import_shape(imported: Imported) -> dict[str, Json]:
+    """Return what an import did. `skipped` counts what is `present` and what was `left_out`."""
+    return {
+        "imported": imported.added + imported.replaced,
+        "skipped": imported.present + sum(imported.skipped.values()),
+        "failed": imported.failed,
+        "failures": [{"line": failure.line, "reason": failure.reason} for failure in imported.failures],
+        "ignored": list(imported.ignored),
+        "format": imported.format,
+        "read": imported.read,
+        "added": imported.added,
+        "replaced": imported.replaced,
+        "present": imported.present,
+        "left_out": dict(imported.skipped),
+        "dry_run": imported.dry_run,
+    }
 
 
 def show_time(time: datetime | None) -> str | None:

@@ -19,6 +19,7 @@ from .protocols import (
     Space,
     Stale,
     Stored,
+    Taken,
     WordChange,
 )
 from .sqlite import SqliteStore, open_store
@@ -42,6 +43,7 @@ __all__ = [
     "SqliteStore",
     "Stale",
     "Stored",
+    "Taken",
     "TextRow",
     "WordChange",
     "open_store",

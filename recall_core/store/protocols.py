@@ -54,6 +54,14 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """In which scope an id is taken, and whether its record was deleted and can be restored."""
+
+    scope: str
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Stale:
     """A record whose chunks are missing or out of date, since another program wrote it, and its key in the file."""
 

@@ -18,7 +18,7 @@ from ..times import to_micros
 from .compile import SQLValue, compile_selection
 from .connection import select, select_one
 from .database import Database
-from .protocols import ChunkDraft, Draft, Stale, Stored
+from .protocols import ChunkDraft, Draft, Stale, Stored, Taken
 from .rows import COLUMNS, RECORD_COLUMNS, TEXT_COLUMNS, hash_bytes, record_values, row_record, text_hash
 
 INSERT_RECORD = f"""
@@ -64,6 +64,13 @@ AND (expires_at IS NULL OR expires_at > ?) ORDER BY key LIMIT 1
 SAME_TURN = f"""
 SELECT {RECORD_COLUMNS} FROM record WHERE scope = ? AND session = ? AND place = ? AND role IS ?
 AND (expires_at IS NULL OR expires_at > ?) ORDER BY key LIMIT 1
+"""
+
+# The trash may hold several records of one id; a living one counts before them.
+TAKEN = """
+WITH wanted AS (SELECT value AS id FROM json_each(?))
+SELECT trash.id, trash.scope, 1 FROM wanted JOIN trash USING (id)
+UNION ALL SELECT record.id, record.scope, 0 FROM wanted JOIN record USING (id)
 """
 
 
@@ -125,6 +132,12 @@ class RecordTable:
         with self._database.read() as connection:
             found = {row[0]: row_record(row) for row in select(connection, sql, (json.dumps(ids), *clause.bindings))}
         return [found[id_] for id_ in ids if id_ in found]
+
+    def find_taken(self, ids: Sequence[str]) -> dict[str, Taken]:
+        """Return which of these ids are taken, by records that are visible, expired, or deleted and can be restored."""
+        with self._database.read() as connection:
+            rows = select(connection, TAKEN, (json.dumps(list(ids)),))
+        return {id_: Taken(scope, bool(deleted)) for id_, scope, deleted in rows}
 
     def page(
         self, selection: Selection, limit: int, after: str | None, *, newest_first: bool = False, offset: int = 0

@@ -32,6 +32,10 @@ SAVE = """
 INSERT INTO session(scope, id, title, created_at) VALUES (?, ?, ?, ?)
 ON CONFLICT(scope, id) DO UPDATE SET title = excluded.title
 """
+ADD = """
+INSERT INTO session(scope, id, title, created_at) VALUES (?, ?, ?, ?)
+ON CONFLICT(scope, id) DO UPDATE SET title = excluded.title, created_at = excluded.created_at WHERE ? OR title IS NULL
+"""
 # `before` is a record of the session; the page ends with the one in front of it.
 PAGE = f"""
 SELECT * FROM (
@@ -78,6 +82,11 @@ class SessionTable:
         """Store a session's title."""
         with self._database.write() as connection:
             connection.execute(SAVE, (scope, session, title, now))
+
+    def add(self, scope: str, session: str, title: str, created_at: int, replaces: bool) -> None:
+        """Store a session's title and when it was made, unless it has a title and this one is not to replace it."""
+        with self._database.write() as connection:
+            connection.execute(ADD, (scope, session, title, created_at, replaces))
 
     def messages(self, scope: str, session: str, limit: int, before: str | None, now: int) -> list[Record]:
         """Return the last `limit` records of a session, or the last ones before the record `before`, in turn order."""

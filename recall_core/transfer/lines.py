@@ -1,12 +1,14 @@
-"""The lines of a JSONL file to import: read, checked, renamed."""
+"""Lines of JSON, each with a text: what people write themselves, and what most programs can be made to write."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from recall_core.errors import InvalidInputError
-from recall_core.models import Json, NewRecord, OnDuplicate
+from ..errors import InvalidInputError
+from ..models import Json, NewRecord
+from .entries import Damaged, Entry, Item
+from .input import Input
 
 FIELDS = frozenset(
     (
@@ -29,17 +31,30 @@ FIELDS = frozenset(
 NAMES = frozenset(("id", "session"))  # numbers are taken for these, too
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line that can be stored."""
+class LineSource:
+    """Reads lines of JSON. With `keeps_extra` unknown keys become metadata."""
 
-    number: int
-    record: NewRecord
+    name = "jsonl"
+
+    def __init__(self, *, keeps_extra: bool = False) -> None:
+        self._keeps_extra = keeps_extra
+
+    def detect(self, file: Input) -> bool:
+        """Take any file that is not plainly something else."""
+        return not (file.is_folder or file.is_sqlite or file.is_zip)
+
+    def read(self, file: Input) -> Iterator[Item]:
+        """Yield the record of each line."""
+        for number, raw in file.lines():
+            try:
+                record, ignored = read_line(raw, keeps_extra=self._keeps_extra)
+            except InvalidInputError as error:
+                yield Damaged(str(error), number)
+            else:
+                yield Entry(record=record, line=number, ignored=ignored)
 
 
-def read_line(
-    raw: bytes, *, on_duplicate: OnDuplicate = "keep", keeps_extra: bool = False
-) -> tuple[NewRecord, tuple[str, ...]]:
+def read_line(raw: bytes, *, keeps_extra: bool = False) -> tuple[NewRecord, tuple[str, ...]]:
     """Return the record of a line, and the keys that it has no place for.
 
     `time` stands for `created_at`; null and the empty string count as not given. With `keeps_extra` unknown keys go
@@ -64,7 +79,7 @@ def read_line(
     if keeps_extra and unknown:
         fields["metadata"] = _merge({key: given[key] for key in unknown}, fields.get("metadata"))
         unknown = ()
-    return NewRecord(**fields, on_duplicate=on_duplicate), unknown
+    return NewRecord(**fields), unknown
 
 
 def parse_line(raw: bytes) -> dict[str, Json]:

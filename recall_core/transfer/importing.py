@@ -1,0 +1,292 @@
+"""Stores what a source finds, batch by batch; what can't be stored costs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Literal, get_args
+
+from ..drafting import check_name, check_text, redact_string
+from ..embedding_queue import Claim
+from ..engine import Engine, Progress, find_redaction, make_draft, write_drafts
+from ..errors import InvalidInputError, RecallError, RecordExistsError, VectorError
+from ..filters import Selection
+from ..ids import derive_dated_id
+from ..models import OnDuplicate
+from ..scopes import join_scopes
+from ..store import Draft, Taken
+from ..times import from_micros, to_micros
+from .entries import Damaged, Entry, Item, Skipped, TitleEntry
+from .formats import find_source
+from .input import Input, open_input
+from .lines import LineSource
+from .report import Imported, Tally
+
+MAX_BATCH = 256  # records in one transaction
+EXPIRED = "expired"
+TOO_OLD = "older than asked for"
+DELETED = "deleted since, restore them with recall restore"
+ELSEWHERE = "the id is taken by a record outside of the scope"
+
+OnTaken = Literal[OnDuplicate, "error"]
+Notice = Callable[[Damaged], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to import. `strict_ids`: a record with a taken id fails, though `on_duplicate` would keep the stored one."""
+
+    on_duplicate: OnTaken = "keep"
+    since: int | None = None  # microseconds
+    dry_run: bool = False
+    batch: int = MAX_BATCH
+    redact: bool | None = None
+    keeps_extra: bool = False
+    strict_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What is called on the way: after each batch, with what can't be stored, and when it is interrupted."""
+
+    progress: Progress | None = None
+    notice: Notice | None = None
+    stopped: Callable[[Imported], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """An entry as it is to be stored."""
+
+    entry: Entry
+    draft: Draft
+
+
+def import_file(
+    engine: Engine, base: str, target: str | Path | BinaryIO | Input, format: str, options: Options, hooks: Hooks
+) -> Imported:
+    """Store what a file holds below `base`. Raises InvalidInputError if nothing of it can be read."""
+    _check(options)
+    with nullcontext(target) if isinstance(target, Input) else open_input(target) as file:
+        source = find_source(file, format, keeps_extra=options.keeps_extra)
+        options = replace(options, strict_ids=source.name == LineSource.name)
+        running = Import(engine, base, options, hooks, Tally(source.name, options.dry_run))
+        try:
+            return running.run(source.read(file))
+        except BaseException:
+            if hooks.stopped is not None:
+                hooks.stopped(running.tally.report())
+            raise
+
+
+def _check(options: Options) -> None:
+    choices = (*get_args(OnDuplicate), "error")
+    if options.on_duplicate not in choices:
+        raise InvalidInputError(f"on_duplicate is {options.on_duplicate!r}; choose one of {', '.join(choices)}")
+    batch = options.batch
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= MAX_BATCH:
+        raise InvalidInputError(f"batch is a number from 1 to {MAX_BATCH}, not {batch!r}")
+
+
+@dataclass(slots=True)
+class Import:
+    """One import into a scope of a memory, running."""
+
+    engine: Engine
+    base: str
+    options: Options
+    hooks: Hooks
+    tally: Tally
+    _flying: Sequence[_Ready] = ()  # what is being stored, and not counted yet
+    _titled: set[tuple[str, str]] = field(default_factory=set)
+    _pretended: set[str] = field(default_factory=set)  # ids that a dry run has counted
+
+    def run(self, items: Iterable[Item]) -> Imported:
+        """Store all items and say what became of them."""
+        batch: list[_Ready] = []
+        try:
+            for item in items:
+                self._take(item, batch)
+                if len(batch) >= self.options.batch:
+                    self._settle(batch)
+                    batch = []
+            self._settle(batch)
+        except BaseException:
+            self._count_flying()
+            raise
+        return self.tally.report()
+
+    def _take(self, item: Item, batch: list[_Ready]) -> None:
+        match item:
+            case Entry():
+                self.tally.read += 1
+                if (ready := self._prepare(item)) is not None:
+                    batch.append(ready)
+            case TitleEntry():
+                self._save_title(item)
+            case Skipped():
+                self.tally.read += 1
+                self.tally.skip(item.reason)
+            case Damaged():
+                self._fail(item)
+
+    def _prepare(self, entry: Entry) -> _Ready | None:
+        """Return an entry ready to be stored, None if it is not to be, or can't."""
+        self.tally.ignored.update(dict.fromkeys(entry.ignored))
+        try:
+            draft = self._make_draft(entry)
+        except InvalidInputError as error:
+            self._fail(Damaged(str(error), entry.line))
+            return None
+        record = draft.record
+        if record.expires_at is not None and to_micros(record.expires_at) <= self.engine.now():
+            self.tally.skip(EXPIRED)
+            return None
+        if self.options.since is not None and to_micros(record.created_at) < self.options.since:
+            self.tally.skip(TOO_OLD)
+            return None
+        return _Ready(entry, draft)
+
+    def _make_draft(self, entry: Entry) -> Draft:
+        new = replace(entry.record, on_duplicate=_draft_choice(self.options.on_duplicate), redact=self.options.redact)
+        if new.id is None and entry.key is not None:
+            created = None if new.created_at is None else to_micros(new.created_at, "created_at")
+            scope = join_scopes(self.base, new.scope)
+            new = replace(new, id=derive_dated_id(created, self.tally.format, scope, entry.key))
+        draft = make_draft(self.engine, self.base, new)
+        record = draft.record
+        if entry.updated_at is not None:
+            record = replace(record, updated_at=from_micros(to_micros(entry.updated_at, "updated_at")))
+        if entry.accessed_at is not None:
+            record = replace(record, accessed_at=from_micros(to_micros(entry.accessed_at, "accessed_at")))
+        return replace(draft, record=record)
+
+    def _settle(self, batch: Sequence[_Ready]) -> None:
+        """Store a batch, apart from what is there."""
+        replaces = self.options.on_duplicate == "replace"
+        taken = self.engine.store.records.find_taken([ready.draft.record.id for ready in batch])
+        seen = dict(taken)
+        left = []
+        for ready in batch:
+            record = ready.draft.record
+            known = Taken(record.scope, deleted=False)
+            if record.id in seen and not (replaces and seen[record.id] == known):
+                self._settle_taken(ready, seen[record.id])
+                continue
+            seen[record.id] = known  # of two in a file the first one counts, unless the second is to replace it
+            left.append(ready)
+        if self.options.dry_run:
+            self._pretend(left, taken)
+        elif left:
+            self._store(left, taken)
+        if self.hooks.progress is not None and batch:
+            self.hooks.progress(self.tally.read)
+
+    def _settle_taken(self, ready: _Ready, taken: Taken) -> None:
+        record = ready.draft.record
+        choice = self.options.on_duplicate
+        if taken.deleted:
+            self.tally.skip(DELETED)
+        elif choice == "error" or (self.options.strict_ids and choice != "skip"):
+            self._fail(Damaged(f"the id {record.id!r} is taken (see --on-duplicate)", ready.entry.line))
+        elif taken.scope == record.scope:
+            self.tally.present += 1
+        else:
+            self.tally.skip(ELSEWHERE)
+
+    def _pretend(self, batch: Sequence[_Ready], taken: Mapping[str, Taken]) -> None:
+        """Count what would be stored."""
+        for ready in batch:
+            id = ready.draft.record.id
+            if id in self._pretended:
+                self.tally.present += 1
+            elif self.options.on_duplicate == "replace" and id in taken:
+                self.tally.replaced += 1
+            else:
+                self.tally.added += 1
+            self._pretended.add(id)
+
+    def _store(self, batch: Sequence[_Ready], taken: Mapping[str, Taken]) -> None:
+        """Store entries in one transaction. If one of them is refused, the halves are tried, down to that one."""
+        try:
+            self._flying = batch
+            keys, claim = self._write(batch, taken)
+        except (InvalidInputError, RecordExistsError, VectorError) as error:
+            self._flying = ()
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                self._store(batch[:middle], taken)
+                self._store(batch[middle:], taken)
+            elif isinstance(error, RecordExistsError):  # by another process, since we looked
+                id = batch[0].draft.record.id
+                self._settle_taken(batch[0], self.engine.store.records.find_taken([id])[id])
+            else:
+                self._fail(Damaged(str(error), batch[0].entry.line))
+            return
+        self.engine.indexer.embed(keys, claim)  # what takes long comes when all is counted
+
+    def _write(self, batch: Sequence[_Ready], taken: Mapping[str, Taken]) -> tuple[list[int], Claim]:
+        """Store entries with their vectors and titles in one transaction, and count them."""
+        engine = self.engine
+        with engine.store.records.transaction():
+            stored = write_drafts(engine, [ready.entry.record for ready in batch], [ready.draft for ready in batch])
+            for ready in batch:
+                self._save_title_of(ready)
+            keys = [key for result in stored for key in result.chunk_keys]
+            claim = engine.indexer.claim(keys)
+        self._flying = ()
+        for ready, result in zip(batch, stored, strict=True):
+            id = ready.draft.record.id
+            if result.record.id == id and id not in taken:
+                self.tally.added += 1
+            elif result.record.id != id and self.options.on_duplicate == "skip":
+                self.tally.present += 1
+            else:
+                self.tally.replaced += 1
+        return keys, claim
+
+    def _save_title_of(self, ready: _Ready) -> None:
+        record, title = ready.draft.record, ready.entry.title
+        if title and record.session is not None:
+            self._add_title(record.scope, record.session, title, to_micros(record.created_at))
+
+    def _save_title(self, entry: TitleEntry) -> None:
+        try:
+            scope = join_scopes(self.base, entry.scope)
+            session = check_name(entry.session, "session")
+            now = self.engine.now()
+            created_at = now if entry.created_at is None else to_micros(entry.created_at, "created_at")
+            if not self.options.dry_run:
+                self._add_title(scope, session, entry.title, created_at)
+        except InvalidInputError as error:
+            self._fail(Damaged(str(error), entry.line))
+
+    def _add_title(self, scope: str, session: str, title: str, created_at: int) -> None:
+        """Store a title, unless the session has one."""
+        if (scope, session) in self._titled:
+            return
+        self._titled.add((scope, session))
+        title = redact_string(check_text(title), find_redaction(self.engine, self.options.redact)).strip()
+        if title:
+            self.engine.store.sessions.add(scope, session, title, created_at, self.options.on_duplicate == "replace")
+
+    def _count_flying(self) -> None:
+        """Count what was stored, though the import was interrupted before it could say so."""
+        flying = {ready.draft.record.id: ready.draft.record for ready in self._flying}
+        with suppress(RecallError):
+            everything = Selection(now=0, ignores_expiry=True)
+            for found in self.engine.store.records.get(list(flying), everything):
+                written = flying[found.id]
+                self.tally.added += (found.text, found.updated_at) == (written.text, written.updated_at)
+
+    def _fail(self, damage: Damaged) -> None:
+        self.tally.fail(damage)
+        if self.hooks.notice is not None:
+            self.hooks.notice(damage)
+
+
+def _draft_choice(choice: OnTaken) -> OnDuplicate:
+    """Return what the store is to do; that an id is taken is settled before."""
+    return "keep" if choice == "error" else choice
