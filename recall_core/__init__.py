@@ -17,7 +17,22 @@ if TYPE_CHECKING:
     from .ids import derive_id
     from .insight import Likeness, SimilarGroup
     from .memory import Memory
-    from .models import Chunk, Chunker, Embedder, Hit, Hits, NewRecord, Record, Reembedded, Reranker, Stats, Why
+    from .models import (
+        Chunk,
+        Chunker,
+        Deleted,
+        Embedder,
+        Forgotten,
+        Hit,
+        Hits,
+        Link,
+        NewRecord,
+        Record,
+        Reembedded,
+        Reranker,
+        Stats,
+        Why,
+    )
     from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
     from .scopes import escape_segment, unescape_segment
     from .session import Session
@@ -39,13 +54,16 @@ __all__ = [
     "CleanedUp",
     "Condition",
     "CrossEncoder",
+    "Deleted",
     "Embedder",
     "Filter",
+    "Forgotten",
     "Hit",
     "Hits",
     "HttpEmbedder",
     "Imported",
     "Likeness",
+    "Link",
     "Memory",
     "NewRecord",
     "Not",
@@ -90,9 +108,12 @@ _HOMES = {
     "Memory": "memory",
     "Chunk": "models",
     "Chunker": "models",
+    "Deleted": "models",
     "Embedder": "models",
+    "Forgotten": "models",
     "Hit": "models",
     "Hits": "models",
+    "Link": "models",
     "NewRecord": "models",
     "Record": "models",
     "Reembedded": "models",

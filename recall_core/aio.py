@@ -67,13 +67,21 @@ class AsyncView:
     context = in_thread(View.context)
     get = in_thread(View.get)
     update = in_thread(View.update)
-    delete = in_thread(View.delete)
     records = in_thread(View.records)
     count = in_thread(View.count)
     similar = in_thread(View.similar)
     change = in_thread(View.change)
     scopes = in_thread(View.scopes)
     import_ = in_thread(View.import_)
+
+    delete = in_thread(View.delete)
+    restore = in_thread(View.restore)
+    deleted = in_thread(View.deleted)
+    forget = in_thread(View.forget)
+    touch = in_thread(View.touch)
+    link = in_thread(View.link)
+    unlink = in_thread(View.unlink)
+    links = in_thread(View.links)
 
     def scoped(self, scope: str) -> AsyncView:
         """Return a view that can't read or write outside of `scope`; there is nothing to await."""

@@ -174,9 +174,12 @@ def check_importance(importance: float) -> float:
 
 
 def find_expiry(expires_at: Time | None, ttl: float | timedelta | None, now: int) -> datetime | None:
-    """Return when a record expires: at `expires_at`, or `ttl` (seconds or a timedelta) after `now`; None is never."""
+    """Return when a record expires: at `expires_at`, or `ttl` (seconds or a timedelta) after `now`; None is never.
+
+    What has expired is never shown, so a time that is not later than `now` is a mistake.
+    """
     if ttl is None:
-        return None if expires_at is None else from_micros(to_micros(expires_at, "expires_at"))
+        return None if expires_at is None else _check_expiry(to_micros(expires_at, "expires_at"), now)
     if expires_at is not None:
         raise InvalidInputError("expires_at and ttl were both given; give one of them")
     if isinstance(ttl, timedelta):
@@ -184,3 +187,13 @@ def find_expiry(expires_at: Time | None, ttl: float | timedelta | None, now: int
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0:
         raise InvalidInputError(f"ttl is a number of seconds above 0, or a timedelta, not {ttl!r}")
     return from_micros(to_micros(now / MICROS_PER_SECOND + ttl, "ttl"))
+
+
+def _check_expiry(expires_at: int, now: int) -> datetime:
+    time = from_micros(expires_at)
+    if expires_at <= now:
+        raise InvalidInputError(
+            f"expires_at is {time.isoformat()}, which is past (now it is {from_micros(now).isoformat()}), so nothing "
+            "would ever show the record; give a later time, leave it out, or delete the record"
+        )
+    return time

@@ -11,7 +11,7 @@ from .filters import Selection, make_selection
 from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
 from .reports import Reindexed
 from .times import from_micros
-from .view import Where
+from .scoped import Where
 from .words import check_words
 
 Progress = Callable[[int, int], object]

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from .causes import Cause
+from .deletion import tidy
 from .doctor import Checkup, examine
 from .drafting import check_limit, check_timeout
 from .embedding import DEFAULT, Default, resolve_embedder
@@ -177,6 +178,7 @@ class Memory(View, Maintenance):
         if not self._closed:
             self._closed = True
             self._engine.indexer.close(self._engine.settings.close_timeout)
+            tidy(self._engine)
             self._engine.store.close()
 
 

@@ -114,14 +114,46 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A relation between two records, by their ids: what the source is to the target says the kind."""
+
+    source: str
+    target: str
+    kind: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """A deleted record that can be restored, and when it was deleted."""
+
+    record: Record
+    deleted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What `forget` deleted, or would delete: how many memories, and the first of them."""
+
+    count: int
+    sample: tuple[Record, ...]
+    hard: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One found record. `relevance` is calibrated to 0..1; `score` orders the list and means nothing across queries."""
+    """One found record. `relevance` is calibrated to 0..1; `score` orders the list and means nothing across queries.
+
+    `links` are the links from and to the record, as far as the searching view sees both ends.
+    """
 
     record: Record
     chunk: Chunk
     relevance: float
     score: float
     why: Why
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ class QueryCache:
         """How many queries had their vector here, and how many did not."""
         return self._hits, self._misses
 
+    def clear(self) -> None:
+        """Let go of all that is kept."""
+        with self._lock:
+            self._kept.clear()
+
     def embed(self, model: str, texts: Sequence[str], make: Callable[[Sequence[str]], Vectors]) -> Vectors:
         """Return the vectors of texts by a model, shape (texts, dimensions); `make` gives those that are not kept.
 

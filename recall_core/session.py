@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Unpack
 
+from .deletion import delete_session
 from .drafting import check_limit
 from .engine import Engine, write_record
 from .errors import InvalidInputError, RecordNotFoundError
@@ -76,9 +77,13 @@ class Session:
             raise RecordNotFoundError(f"{mark!r} is no message of the session {self._id!r}; it may have been deleted")
         return sessions.messages(self._scope, self._id, limit, mark, self._engine.now())
 
-    def delete(self) -> int:
-        """Delete the session with all of its messages; return how many there were."""
-        return self._engine.store.sessions.delete(self._scope, self._id)
+    def delete(self, *, hard: bool = False) -> int:
+        """Delete the session with all of its messages; return how many there were.
+
+        `Memory.restore` brings messages back for `Settings.trash_days`, and with them the title. `hard` deletes them
+        for good, from the trash too.
+        """
+        return delete_session(self._engine, self._scope, self._id, hard=hard)
 
     def _info(self) -> SessionInfo | None:
         return self._engine.store.sessions.find(self._scope, self._id, self._engine.now())

@@ -68,6 +68,8 @@ class Settings:
     similarity_floors: tuple[tuple[str, float], ...] = ()
     """Pairs of a part of a model's id and the least cosine at which its vectors count as a match. `min_similarity=` of
     a search overrides it. Each model has a scale of its own: unrelated texts have 0.2 with one and 0.8 with another."""
+    trash_days: float = 30.0
+    """For so many days deleted memories can be restored; 0: they are deleted for good at once."""
     durability: Literal["normal", "full"] = "normal"
     """"normal" survives a killed process, "full" also a power cut, at the price of slower writes."""
     busy_timeout: float = 30.0
@@ -93,6 +95,7 @@ class Settings:
         self._check_number("context_relevance", 0, 1)
         self._check_choice("embedding", ("inline", "background"))
         self._check_embedding()
+        self._check_number("trash_days", 0, 36_500)
         self._check_choice("durability", ("normal", "full"))
         self._check_number("busy_timeout", 0, 86_400)
         self._check("dictionary", _are_words(self.dictionary), "a tuple of words")

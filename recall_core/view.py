@@ -8,10 +8,12 @@ from typing import Unpack
 
 from . import drafting
 from .context import render_context
-from .engine import Engine, Progress, find_redaction, write_record, write_records
-from .filters import Filter, Selection, make_selection
+from .engine import Progress, find_redaction, write_record, write_records
+from .filters import make_selection
 from .hosting import Hosting
 from .insight import Insight
+from .lifecycle import Lifecycle
+from .linking import attach_links
 from .models import (
     Fusion,
     GivenVector,
@@ -24,27 +26,17 @@ from .models import (
     SearchArguments,
 )
 from .revision import UNCHANGED, Revision, revise
-from .scopes import check_scope, join_scopes
+from .scoped import Where
+from .scopes import join_scopes
 from .searching import make_request
 from .session import Session
 from .text import detect_language
 from .times import Time, from_micros
 from .transfer import Transfer
 
-Where = Mapping[str, Json] | Filter
 
-
-class View(Hosting, Insight, Transfer):
+class View(Lifecycle, Hosting, Insight, Transfer):
     """What a memory offers in one scope. `scope` arguments are paths below the view's own; records show full paths."""
-
-    def __init__(self, engine: Engine, base: str) -> None:
-        self._engine = engine
-        self._base = check_scope(base)
-
-    @property
-    def scope(self) -> str:
-        """The scope that this view can't leave, "" for a whole memory."""
-        return self._base
 
     def add(
         self,
@@ -138,7 +130,7 @@ class View(Hosting, Insight, Transfer):
             candidates=candidates, diversify=diversify, min_relevance=min_relevance, min_similarity=min_similarity,
             vector=vector, space=space,
         )  # fmt: skip
-        return self._engine.searcher.run(request)
+        return attach_links(self._engine, self._base, self._engine.searcher.run(request), selection.now)
 
     def context(
         self,
@@ -202,10 +194,6 @@ class View(Hosting, Insight, Transfer):
         )  # fmt: skip
         return revise(self._engine, self._base, drafting.check_name(id, "id"), revision)
 
-    def delete(self, ids: str | Iterable[str]) -> int:
-        """Delete records with all that was derived from them; return how many were in this scope."""
-        return self._engine.store.records.delete(drafting.check_ids(ids), self._select(ignores_expiry=True))
-
     def records(
         self,
         *,
@@ -249,18 +237,3 @@ class View(Hosting, Insight, Transfer):
         """Return the conversations in a scope and below, the last active one first."""
         infos = self._engine.store.sessions.page(self._select(scope))
         return [Session(self._engine, info.scope, info.id) for info in infos]
-
-    def _select(
-        self,
-        scope: str = "",
-        where: Where | None = None,
-        session: str | None = None,
-        ignores_expiry: bool = False,
-    ) -> Selection:
-        now = self._engine.now()
-        selected = make_selection(
-            now=from_micros(now), scope=join_scopes(self._base, scope), where=where, session=session
-        )
-        if not ignores_expiry:
-            return selected
-        return Selection(scope=selected.scope, where=selected.where, session=session, now=now, ignores_expiry=True)

@@ -14,6 +14,7 @@ from vector_support import (
     INDEX_FROM,
     D,
     add,
+    add_expired,
     ask,
     coded,
     coded_keys,
@@ -49,7 +50,7 @@ def rng():
 
 def test_expired_records_are_no_reason_to_look_at_all_others(coded_memory, rng, monkeypatch):
     (query,) = make_vectors(rng, 1)
-    add(coded_memory, names("gone", 30), [query] * 30, expires_at="2026-01-01")
+    add_expired(coded_memory, names("gone", 30), [query] * 30)
     add(coded_memory, names("kept", 30), make_vectors(rng, 30))
     asked, select_keys = [], nearest.select_keys
     monkeypatch.setattr(nearest, "select_keys", lambda *a: asked.append(a[-1] is None) or select_keys(*a))

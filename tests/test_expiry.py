@@ -9,7 +9,7 @@ from support import NOW, HashedEmbedder
 
 from recall_core import Memory
 from recall_core.context import LABELS
-from recall_core.errors import RecordNotFoundError
+from recall_core.errors import InvalidInputError, RecordNotFoundError
 
 TEXT = "rockets fly on Fridays"
 
@@ -110,3 +110,21 @@ def test_a_record_without_a_time_to_live_never_expires(memory, clock):
     memory.add(TEXT)
     clock.advance(days=365 * 100)
     assert memory.count() == 1
+
+
+SET_EXPIRIES = {
+    "add": lambda memory, time: memory.add(TEXT, expires_at=time),
+    "add_many": lambda memory, time: memory.add_many([{"text": TEXT, "expires_at": time}]),
+    "append": lambda memory, time: memory.session("talk").append("user", TEXT, expires_at=time),
+    "update": lambda memory, time: memory.update("r", expires_at=time),
+    "touch": lambda memory, time: memory.touch("r", expires_at=time),
+}
+
+
+@pytest.mark.parametrize("time", [NOW, "2025-12-31"], ids=repr)
+@pytest.mark.parametrize("set_expiry", SET_EXPIRIES.values(), ids=SET_EXPIRIES)
+def test_a_time_that_is_past_is_refused_since_nothing_would_show_the_record(memory, set_expiry, time):
+    memory.add("other", id="r")
+    with pytest.raises(InvalidInputError, match=r"expires_at is 202.* is past .now it is 2026-01-31T09:30:00"):
+        set_expiry(memory, time)
+    assert [(record.text, record.expires_at) for record in memory.records()] == [("other", None)]

@@ -134,8 +134,10 @@ TIMES = [
 
 
 @pytest.mark.parametrize("time", TIMES, ids=repr)
-def test_a_time_may_be_given_in_many_ways(keywords, time):
-    record = keywords.add("text", created_at=time, expires_at=time)
+def test_a_time_may_be_given_in_many_ways(clock, time):
+    clock.advance(-1)
+    with Memory.open(":memory:", embedder=None, clock=clock) as memory:
+        record = memory.add("text", created_at=time, expires_at=time)
     assert record.created_at == record.expires_at == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
     assert record.created_at.tzinfo is UTC
 

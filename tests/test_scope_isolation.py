@@ -189,6 +189,13 @@ WRITES: dict[str, Callable[[View, str], object]] = {
     "update vector": lambda view, id: view.update(id, vector=[0.0, 1.0, 0.0], space="host"),
     "delete": lambda view, id: view.delete(id),
     "delete many": lambda view, id: view.delete(["missing", id]),
+    "delete for good": lambda view, id: view.delete(id, hard=True),
+    "restore": lambda view, id: view.restore(id),
+    "touch": lambda view, id: view.touch(id, importance=1, ttl=1),
+    "forget": lambda view, id: view.forget(everything=True),
+    "forget for good": lambda view, id: view.forget(where={"@id": id}, hard=True),
+    "link": lambda view, id: [view.link(id, found.id) for found in view.records(limit=1)],
+    "unlink": lambda view, id: view.unlink(id, id),
     "add": lambda view, id: view.add("overwritten", id=id),
     "add replacing": lambda view, id: view.add("overwritten", id=id, on_duplicate="replace"),
     "add replacing the text": lambda view, id: view.add(TEXT, tags=["new"], on_duplicate="replace"),
@@ -201,6 +208,7 @@ WRITES: dict[str, Callable[[View, str], object]] = {
     "append in listed sessions": append_by_id_in_listed_sessions,
     "append the same turn": lambda view, id: view.session("talk").append("user", "overwritten", turn=0),
     "delete session": lambda view, id: view.session("talk").delete(),
+    "delete session for good": lambda view, id: view.session("talk").delete(hard=True),
     "title session": lambda view, id: view.session("talk", title="new"),
     "update in a view of the view": lambda view, id: view.scoped("b").update(id, text="overwritten"),
     "delete in a view of the view": lambda view, id: view.scoped("b").delete(id),
@@ -216,7 +224,7 @@ def test_no_way_of_writing_changes_another_scope(write, scopes, data):
     with fill(scopes) as memory:
         outside = {id: record for id, record in every_record(memory).items() if not is_within(record.scope, scope)}
         titles = {session.scope: session.title for session in memory.sessions() if not is_within(session.scope, scope)}
-        with suppress(RecordExistsError, RecordNotFoundError):
+        with suppress(RecordExistsError, RecordNotFoundError, InvalidInputError):
             write(memory.scoped(scope), f"{target}#{name}")
         after = every_record(memory)
         assert {id: after.get(id) for id in outside} == outside
@@ -289,6 +297,8 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "sessions": lambda view, scope: view.sessions(scope),
     "similar": lambda view, scope: view.similar(scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),
+    "deleted": lambda view, scope: view.deleted(scope=scope),
+    "forget": lambda view, scope: view.forget(scope=scope, everything=True),
 }
 
 

@@ -10,6 +10,7 @@ from vector_support import (
     HOST,
     D,
     add,
+    add_expired,
     ask,
     coded,
     exact,
@@ -136,7 +137,7 @@ def test_as_many_pass_a_filter_as_were_asked_for_whatever_its_share(memory, rng,
 
 def test_expired_records_are_passed_over(memory, rng):
     (query,) = make_vectors(rng, 1)
-    add(memory, names("gone", 30), [query] * 30, expires_at="2026-01-01")
+    add_expired(memory, names("gone", 30), [query] * 30)
     add(memory, names("kept", 30), make_vectors(rng, 30))
     assert all(id.startswith("kept") for id in find(memory, query))
 

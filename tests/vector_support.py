@@ -44,6 +44,14 @@ def add(memory, ids, vectors, *, space=HOST, **arguments):
     )
 
 
+def add_expired(memory, ids, vectors):
+    """Add records that have expired by now."""
+    clock = memory._engine.clock
+    clock.advance(-60)
+    add(memory, ids, vectors, ttl=30)
+    clock.advance(60)
+
+
 def names(prefix, count):
     return [f"{prefix}{number:03}" for number in range(count)]
 

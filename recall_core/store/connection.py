@@ -123,6 +123,21 @@ def busy_handler(timeout: float) -> Callable[[int], bool]:
     return wait
 
 
+def truncate_log(connection: apsw.Connection, wait: float, timeout: float) -> bool:
+    """Copy the log into the file and empty it, if others let go of it within `wait` seconds; tell whether they did.
+
+    `timeout` is what the connection waits for otherwise.
+    """
+    connection.set_busy_handler(busy_handler(wait))
+    try:
+        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except (apsw.BusyError, apsw.LockedError):
+        return False
+    finally:
+        connection.set_busy_handler(busy_handler(timeout))
+    return True
+
+
 def _make_checkpointer(timeout: float) -> Callable[[apsw.Connection, str, int], int]:
     def checkpoint(connection: apsw.Connection, name: str, pages: int) -> int:
         """Copy the log into the file after a commit. That is safe already: nothing here may fail it."""

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 import apsw
 
 from ..errors import ClosedError, StoreUnavailableError
-from .connection import MEMORY_PATH, Durability, connect, create_private
+from .connection import MEMORY_PATH, Durability, connect, create_private, truncate_log
 from .faults import translate_errors
 from .filesystem import find_place, network_type
 from .migrations import migrate
@@ -25,6 +25,8 @@ logger = logging.getLogger("recall_core")
 # Otherwise one process that writes without a pause, and is on the CPU when the lock is free, starves all others: with
 # eight of them and durability="full" a write waited for 17 s, with the rest for 0.2 s, and more were written.
 REST_SHARE, LONGEST_REST = 0.3, 0.05
+
+LOG_WAIT = 2.0  # seconds to wait for readers before the log is cleared at a later time
 
 # Locks belong to a process, so two copies of SQLite in one process, such as ours and that of Python's sqlite3, do not
 # see each other's: the one that closes the file takes itself for the last, and deletes the log that the other writes.
@@ -49,6 +51,7 @@ class Connections:
         self._writing_thread: int | None = None
         self._reading_thread: int | None = None
         self._rests_until = 0.0
+        self._log_is_owed = False  # it holds what was deleted for good
         if path != MEMORY_PATH and (kind := network_type(path)):
             logger.warning("%s lies on a network file system (%s); SQLite's log needs a local disk", path, kind)
         with translate_errors(path):
@@ -87,6 +90,8 @@ class Connections:
                 yield self._writer
             if self._log_is_gone():
                 raise StoreUnavailableError(f"{self.path}: {LOG_TAKEN}; what was just written may be lost: repeat it")
+            if self._log_is_owed:
+                self.clear_log(0.0)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -103,6 +108,25 @@ class Connections:
             raise
         finally:
             self._writing_thread = None
+
+    def clear_log(self, wait: float) -> bool:
+        """Copy the log into the file and empty it, unless others read it for longer than `wait` seconds; tell whether
+        that was done. If not, it is tried again after each transaction.
+        """
+        self.check_process()
+        if self.path == MEMORY_PATH:
+            return True
+        deadline = time.monotonic() + wait
+        with self._write_lock:
+            self._log_is_owed = True
+            if self._writing_thread is not None or not self._read_lock.acquire(timeout=wait):
+                return False
+            try:
+                left = max(0.0, deadline - time.monotonic())
+                self._log_is_owed = not truncate_log(self._writer, left, self._busy_timeout)
+            finally:
+                self._read_lock.release()
+        return not self._log_is_owed
 
     def is_writing(self) -> bool:
         """Tell whether this thread is inside a transaction, whose changes may yet be rolled back."""
@@ -212,6 +236,18 @@ class Database:
     def is_writing(self) -> bool:
         """Tell whether this thread is inside a transaction, whose changes may yet be rolled back."""
         return self._connections.is_writing()
+
+    def clear_log(self) -> bool:
+        """Copy the log into the file and empty it; tell whether that was done. If not, later writes try again."""
+        self.check_open()
+        done = self._connections.clear_log(LOG_WAIT)
+        if not done:
+            logger.warning(
+                "%s: what was deleted stays in the log beside the file while another program or thread reads it; "
+                "the next write, or the last one who closes the file, clears it",
+                self.path,
+            )
+        return done
 
     def version(self) -> tuple[int, int]:
         """Return a value that differs whenever the file's content may have changed, by whomever."""

@@ -73,7 +73,7 @@ class ExactIndex:
             keys, vectors = load_selected(connection, space, clause)
         return Nearest(sort_by_product(keys, vectors, direction)[:limit], len(keys))
 
-    def refresh(self, space: Space) -> bool:  # noqa: ARG002
+    def refresh(self, space: Space, *, at_once: bool = False) -> bool:  # noqa: ARG002
         """Do nothing: the vectors are the index."""
         return False
 
@@ -125,12 +125,12 @@ class CodeIndex:
         complete = len(found) < limit and len(unseen) <= limit
         return Nearest(keys, len(keys) if complete else len(held.keys) + len(unseen))
 
-    def refresh(self, space: Space) -> bool:
+    def refresh(self, space: Space, *, at_once: bool = False) -> bool:
         """Take up some of the vectors that were stored or deleted since, and tell whether others are left.
 
         Makes the codes once the space is large.
         """
-        return self._take_up(space, least=min(REFRESH_FROM, self._index_from))
+        return self._take_up(space, least=1 if at_once else min(REFRESH_FROM, self._index_from))
 
     def _take_up(self, space: Space, least: int) -> bool:
         """Take up some changes if there are at least so many, and tell whether others are left."""

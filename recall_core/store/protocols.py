@@ -94,6 +94,15 @@ class WordChange:
     removed: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Trashed:
+    """A deleted record that can be restored: its entry in the trash, and when it was deleted (microseconds)."""
+
+    key: int
+    deleted_at: int
+    record: Record
+
+
 OWN_SPACE = "memory"  # the space of the memory's own embedder; hosts name theirs otherwise
 RESERVED = "memory:"  # how no host's space begins
 NEXT_SPACE = "memory:next"  # the one that the file is moving to
@@ -174,9 +183,10 @@ class VectorIndex(Protocol):
         """
         ...
 
-    def refresh(self, space: Space) -> bool:
+    def refresh(self, space: Space, *, at_once: bool = False) -> bool:
         """Take up some of the vectors that were stored or deleted since, and tell whether others are left.
 
+        A few are left for later, unless `at_once` says that even one is taken up.
         Inside a transaction it is part of it. What is left is found all the same, only more slowly.
         """
         ...

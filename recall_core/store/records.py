@@ -13,13 +13,12 @@ import apsw
 from ..errors import RecordExistsError, RecordNotFoundError
 from ..filters import Selection
 from ..models import Record
-from ..text import clean_text
 from ..times import to_micros
 from .compile import SQLValue, compile_selection
 from .connection import select, select_one
 from .database import Database
 from .protocols import ChunkDraft, Draft, Stale, Stored, Taken
-from .rows import COLUMNS, RECORD_COLUMNS, TEXT_COLUMNS, hash_bytes, record_values, row_record, text_hash
+from .rows import COLUMNS, RECORD_COLUMNS, TEXT_COLUMNS, clean_values, hash_bytes, record_values, row_record, text_hash
 
 INSERT_RECORD = f"""
 INSERT INTO record({", ".join(COLUMNS)}, text_hash, indexed)
@@ -29,6 +28,10 @@ VALUES ({", ".join("?" for _ in COLUMNS)}, ?, 1) RETURNING key
 UPDATE_RECORD = f"""
 UPDATE record SET {", ".join(f"{name} = ?" for name in COLUMNS)}, indexed = indexed + (indexed > 0)
 WHERE key = ?
+"""
+TOUCH = """
+UPDATE record SET accessed_at = ?, importance = ifnull(?, importance), expires_at = iif(?, ?, expires_at)
+WHERE id IN (SELECT value FROM json_each(?)) AND {selection} RETURNING 1
 """
 MARK_INDEXED = "UPDATE record SET text_hash = ?, indexed = indexed + 1 WHERE key = ?"
 # What another program wrote may be no UTF-8, so it is read as bytes.
@@ -171,6 +174,24 @@ class RecordTable:
         with self._database.write() as connection:
             return len(select(connection, sql, (json.dumps(ids), *clause.bindings)))
 
+    def touch(
+        self,
+        ids: Sequence[str],
+        selection: Selection,
+        *,
+        importance: float | None,
+        expires: bool,
+        expires_at: int | None,
+    ) -> int:
+        """Note that the selected ones of these records were accessed at the selection's time; return how many. Their
+        importance changes unless it is None, their expiry if `expires`.
+        """
+        clause = compile_selection(selection)
+        sql = TOUCH.format(selection=clause.sql)
+        bindings = (selection.now, importance, expires, expires_at, json.dumps(ids), *clause.bindings)
+        with self._database.write() as connection:
+            return len(select(connection, sql, bindings))
+
     def stale(self, limit: int, after: int = 0) -> list[Stale]:
         """Return records from behind the key `after` that another program added or changed."""
         with self._database.read() as connection:
@@ -235,7 +256,7 @@ def _settle_duplicate(connection: apsw.Connection, draft: Draft, existing: Recor
 def _insert(connection: apsw.Connection, draft: Draft) -> Stored:
     values = (*record_values(draft.record), text_hash(draft.record.text))
     ((record_key,),) = select(connection, INSERT_RECORD, values)
-    keys = tuple(_insert_chunk(connection, record_key, place, chunk) for place, chunk in enumerate(draft.chunks))
+    keys = tuple(insert_chunk(connection, record_key, place, chunk) for place, chunk in enumerate(draft.chunks))
     return Stored(draft.record, keys)
 
 
@@ -263,9 +284,7 @@ def read_written(
     """
     found = []
     for record_key, *values in select(connection, STALE.format(which=which), bindings):
-        values = [
-            clean_text(value.decode("utf-8", "replace")) if isinstance(value, bytes) else value for value in values
-        ]
+        values = clean_values(values)
         texts = [value for name, value in zip(COLUMNS, values, strict=True) if name in TEXT_COLUMNS]
         found.append((Stale(record_key, row_record(values)), texts))
     return found
@@ -292,7 +311,7 @@ def _replace_chunks(
     for place, chunk in enumerate(chunks):
         kept = left.take(chunk.hash) or left.take(text[chunk.start : chunk.end])
         if kept is None:
-            keys.append(_insert_chunk(connection, record_key, place, chunk))
+            keys.append(insert_chunk(connection, record_key, place, chunk))
             continue
         if kept.hash != chunk.hash:
             connection.execute("DELETE FROM embedding WHERE chunk_key = ? AND NOT given", (kept.key,))
@@ -305,7 +324,8 @@ def _replace_chunks(
     return tuple(keys)
 
 
-def _insert_chunk(connection: apsw.Connection, record_key: int, place: int, chunk: ChunkDraft) -> int:
+def insert_chunk(connection: apsw.Connection, record_key: int, place: int, chunk: ChunkDraft) -> int:
+    """Store a chunk of a record and return its key."""
     offsets = (record_key, place, chunk.start, chunk.end, chunk.tokens, chunk.hash)
     ((key,),) = select(connection, INSERT_CHUNK, (*offsets, *_searched(chunk)))
     return int(key)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..models import Json, Record
-from ..text import clean_json
+from ..text import clean_json, clean_text
 from ..times import from_micros, to_micros
 
 logger = logging.getLogger("recall_core")
@@ -70,6 +70,11 @@ def record_values(record: Record) -> tuple[Any, ...]:
         None if record.accessed_at is None else to_micros(record.accessed_at),
         None if record.expires_at is None else to_micros(record.expires_at),
     )
+
+
+def clean_values(values: Sequence[Any]) -> list[Any]:
+    """Return values of a row whose texts were read as bytes, with these made storable."""
+    return [clean_text(value.decode("utf-8", "replace")) if isinstance(value, bytes) else value for value in values]
 
 
 def row_record(row: Sequence[Any]) -> Record:

@@ -15,12 +15,15 @@ from .dictionary import DictionaryTable
 from .facts import FactTable
 from .insight import InsightTable
 from .keyword import KeywordTable
+from .links import LinkTable
 from .moves import MoveTable
 from .pending import PendingTable
 from .protocols import VectorIndex
 from .records import RecordTable
 from .reindexing import ReindexTable
+from .remains import Remains
 from .sessions import SessionTable
+from .trash import TrashTable
 from .vectors import VectorTable
 
 
@@ -37,6 +40,9 @@ class SqliteStore:
         self.blocks = BlockTable(database)
         self.candidates = CandidateTable(database)
         self.sessions = SessionTable(database)
+        self.links = LinkTable(database)
+        self.trash = TrashTable(database)
+        self.remains = Remains(database)
         self.facts = FactTable(database)
         self.dictionary = DictionaryTable(database)
         self.reindexing = ReindexTable(database)
