@@ -10,8 +10,8 @@ from .errors import InvalidInputError
 from .filters import Selection, make_selection
 from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
 from .reports import Reindexed
-from .times import from_micros
 from .scoped import Where
+from .times import from_micros
 from .words import check_words
 
 Progress = Callable[[int, int], object]
