@@ -96,7 +96,7 @@ class Lifecycle(Scoped):
         ends = drafting.find_expiry(
             None if expires_at is UNCHANGED else expires_at, None if ttl is UNCHANGED else ttl, now
         )
-        return self._engine.store.records.touch(
+        return self._engine.store.access.touch(
             drafting.check_ids(ids),
             self._select(),
             importance=None if importance is UNCHANGED else drafting.check_importance(importance),

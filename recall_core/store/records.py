@@ -29,10 +29,6 @@ UPDATE_RECORD = f"""
 UPDATE record SET {", ".join(f"{name} = ?" for name in COLUMNS)}, indexed = indexed + (indexed > 0)
 WHERE key = ?
 """
-TOUCH = """
-UPDATE record SET accessed_at = ?, importance = ifnull(?, importance), expires_at = iif(?, ?, expires_at)
-WHERE id IN (SELECT value FROM json_each(?)) AND {selection} RETURNING 1
-"""
 MARK_INDEXED = "UPDATE record SET text_hash = ?, indexed = indexed + 1 WHERE key = ?"
 # What another program wrote may be no UTF-8, so it is read as bytes.
 STALE = f"""
@@ -173,24 +169,6 @@ class RecordTable:
         sql = f"DELETE FROM record WHERE id IN (SELECT value FROM json_each(?)) AND {clause.sql} RETURNING 1"
         with self._database.write() as connection:
             return len(select(connection, sql, (json.dumps(ids), *clause.bindings)))
-
-    def touch(
-        self,
-        ids: Sequence[str],
-        selection: Selection,
-        *,
-        importance: float | None,
-        expires: bool,
-        expires_at: int | None,
-    ) -> int:
-        """Note that the selected ones of these records were accessed at the selection's time; return how many. Their
-        importance changes unless it is None, their expiry if `expires`.
-        """
-        clause = compile_selection(selection)
-        sql = TOUCH.format(selection=clause.sql)
-        bindings = (selection.now, importance, expires, expires_at, json.dumps(ids), *clause.bindings)
-        with self._database.write() as connection:
-            return len(select(connection, sql, bindings))
 
     def stale(self, limit: int, after: int = 0) -> list[Stale]:
         """Return records from behind the key `after` that another program added or changed."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import InvalidInputError
 from ..forks import lazy
+from .access import AccessTable
 from .blocks import BlockTable
 from .candidates import CandidateTable
 from .connection import MEMORY_PATH, Durability
@@ -40,6 +41,7 @@ class SqliteStore:
         self.blocks = BlockTable(database)
         self.candidates = CandidateTable(database)
         self.sessions = SessionTable(database)
+        self.access = AccessTable(database)
         self.links = LinkTable(database)
         self.trash = TrashTable(database)
         self.remains = Remains(database)
