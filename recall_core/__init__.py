@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
     from .ids import derive_id
-    from .insight import Likeness, SimilarGroup
+    from .insight import Disagreement, Likeness, Merge, SimilarGroup
     from .memory import Memory
     from .models import (
         Chunk,
@@ -55,6 +55,7 @@ __all__ = [
     "Condition",
     "CrossEncoder",
     "Deleted",
+    "Disagreement",
     "Embedder",
     "Filter",
     "Forgotten",
@@ -65,6 +66,7 @@ __all__ = [
     "Likeness",
     "Link",
     "Memory",
+    "Merge",
     "NewRecord",
     "Not",
     "OnnxEmbedder",
@@ -103,7 +105,9 @@ _HOMES = {
     "Filter": "filters",
     "Not": "filters",
     "Or": "filters",
+    "Disagreement": "insight",
     "Likeness": "insight",
+    "Merge": "insight",
     "SimilarGroup": "insight",
     "Memory": "memory",
     "Chunk": "models",

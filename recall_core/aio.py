@@ -73,6 +73,7 @@ class AsyncView:
     change = in_thread(View.change)
     scopes = in_thread(View.scopes)
     import_ = in_thread(View.import_)
+    merge = in_thread(View.merge)
 
     delete = in_thread(View.delete)
     restore = in_thread(View.restore)

@@ -50,6 +50,7 @@ def test_what_differs_only_in_how_it_is_said_is_a_duplicate(one, other):
         ("enable the cache for staging", "disable the cache for staging"),
         ("生产环境启用缓存", "生产环境禁用缓存"),
         ("the review is on Monday at ten", "the review is on Tuesday at ten"),
+        ("the release was great 👍", "the release was great 👎"),
         ("plan A is approved", "plan B is approved"),
         ("Outside it is 5 degrees cold", "Outside it is -5 degrees cold"),
         (
@@ -72,6 +73,10 @@ def test_values_negations_and_words_in_one_place_stand_against_each_other(one, o
         ("小王喜欢小李", "小李喜欢小王"),
         ("部署", "我们每周五部署订单服务到生产环境"),
         ("", "anything"),
+        ("No.", "Never."),
+        ("👍", "👎"),
+        ("…", "!"),
+        ("8080", "9090"),
     ],
 )
 def test_what_says_something_else_is_neither(one, other):

@@ -17,6 +17,7 @@ from .dictionary import dictionary
 from .doctor import doctor
 from .embedding import embed
 from .importing import import_file
+from .insight import merge, similar
 from .maintenance import reindex
 from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
@@ -81,7 +82,7 @@ def app(context: click.Context) -> None:
 
 _COMMANDS = (
     *(add, search, context, list_records, get, delete, import_file, stats),
-    *(embed, reembed, models, dictionary, reindex, doctor),
+    *(similar, merge, embed, reembed, models, dictionary, reindex, doctor),
 )
 for _command in _COMMANDS:
     app.add_command(_command)

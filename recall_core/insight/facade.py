@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from ..drafting import check_limit
+from ..drafting import check_limit, check_name
 from ..engine import Engine
 from ..errors import InvalidInputError
 from ..filters import Filter, Selection, make_selection
 from ..models import Json
 from ..scopes import join_scopes
 from ..times import Time, from_micros
-from .values import GroupKind, SimilarGroup
-
-THRESHOLD = 0.85
+from .values import GroupKind, Merge, SimilarGroup
+from .wording import THRESHOLD
 
 
 class Insight:
@@ -49,6 +48,26 @@ class Insight:
         from .similarity import find_similar
 
         return find_similar(self._engine.store, selection, kind, threshold, check_limit(limit))
+
+    def merge(self, ids: Iterable[str], *, into: str | None = None, dry_run: bool = False) -> Merge:
+        """Make one record of several of the same scope, and return what was done; `dry_run` only tells what would be.
+
+        The record `into` is left, by default the one that says most, of equal ones the most important, then the newest.
+        It gains the sentences of the others that it does not say yet, their tags, metadata that it does not have, and
+        their links; it is as important as any of them, as old as the oldest, and expires with the last. The entry
+        `merged_from` of its metadata says what it was made of. The others are deleted. All of it happens, or nothing.
+
+        Raises RecordNotFoundError for an id that is not in this scope.
+        """
+        if isinstance(ids, str):
+            raise InvalidInputError(f"ids are several ids of records, not the one string {ids!r}")
+        wanted = [check_name(id, "id") for id in (*ids, *([] if into is None else [into]))]
+        distinct = list(dict.fromkeys(wanted))
+        if len(distinct) < 2:
+            raise InvalidInputError(f"a merge takes two records or more, not {len(distinct)}")
+        from .merging import merge_records
+
+        return merge_records(self._engine, self._base, distinct, into, dry_run)
 
     def _select_for_insight(
         self,

@@ -24,3 +24,10 @@ def group_around(order: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list
             groups.append([centre, *sorted(near, key=place.__getitem__)])
             taken |= {centre, *near}
     return groups
+
+
+def rank(tokens: int, importance: float, created_at: int, id: str) -> tuple[float, float, int, str]:
+    """Return by what records that say the same are ordered, the one that is to survive first: who says most, of equal
+    ones the most important, of these the newest (microseconds), then by id.
+    """
+    return -tokens, -importance, -created_at, id

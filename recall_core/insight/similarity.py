@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..filters import Selection
+from ..embedding import normalize
+from ..filters import Condition, Selection
 from ..models import Record
 from ..store import OWN_SPACE, SqliteStore, TextRow
 from ..whitening import lean_on, measure, whiten
-from .grouping import group_around
+from .grouping import group_around, rank
 from .pairing import pair_by_vectors, pair_by_words, unite
 from .values import GroupKind, Likeness, SimilarGroup
-from .wording import MEANING, Comparison, Wording, compare, read_wording
+from .wording import MEANING, THRESHOLD, Comparison, Wording, compare, read_wording
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -84,11 +85,39 @@ def read_texts(store: SqliteStore, selection: Selection) -> Texts:
     for place, row in enumerate(rows):
         part = numbers.setdefault((row.scope, row.role, row.kind), len(numbers))
         places.setdefault((part, read_wording(row.text)), []).append(place)
-    holders = [sorted(found, key=lambda place: _rank(rows[place])) for found in places.values()]
     wordings = [wording for _, wording in places]
+    holders = [
+        sorted(found, key=lambda place: _rank(rows[place], wording))
+        for wording, found in zip(wordings, places.values(), strict=True)
+    ]
     vectors = None if raw is None else _whiten(raw[[found[0] for found in holders]], wordings)
     has_vector = [] if vectors is None else np.any(vectors, axis=1).tolist()
     return Texts(rows, holders, wordings, [part for part, _ in places], vectors, has_vector)
+
+
+def find_paraphrases(store: SqliteStore, selection: Selection, survivor: Record, others: Sequence[Record]) -> set[str]:
+    """Return the ids of those records that say the same as `survivor` in other words, as far as vectors tell."""
+    space = store.vectors.find_space(OWN_SPACE)
+    if space is None:
+        return set()
+    chosen = Condition("@id", "in", tuple(record.id for record in (survivor, *others)))
+    among = replace(selection, scope=survivor.scope, where=chosen)
+    with store.database.read():
+        _, sample = store.vectors.sample(space, survivor.scope, SAMPLE)
+        rows = store.insight.texts(among)
+        vectors = store.insight.vectors(space, among, [row.key for row in rows])
+    if len(sample) < MEANING_FROM:
+        return set()
+    whitened = whiten(lean_on(None, measure(normalize(sample))), vectors)
+    products = {row.id: vector for row, vector in zip(rows, whitened, strict=True)}
+    kept = read_wording(survivor.text)
+    found = set()
+    for record in others:
+        meaning = float(products[survivor.id] @ products[record.id]) if record.id in products else 0.0
+        comparison = compare(kept, read_wording(record.text), THRESHOLD, meaning)
+        if comparison is not None and not comparison.conflict and comparison.by_meaning:
+            found.add(record.id)
+    return found
 
 
 def group_texts(texts: Texts, threshold: float) -> tuple[list[Found], list[Found]]:
@@ -131,14 +160,6 @@ def _find_conflicts(
     return against
 
 
-def choose_survivor(rows: Sequence[TextRow]) -> int:
-    """Return which of some records is left when they are merged: the one that says most, of equal ones the most
-    important, of these the newest.
-    """
-    wordings = [read_wording(row.text) for row in rows]
-    return min(range(len(rows)), key=lambda place: (-len(wordings[place].tokens), *_rank(rows[place])))
-
-
 def _compare_pairs(texts: Texts, threshold: float) -> dict[tuple[int, int], Comparison]:
     pairs = pair_by_words(texts.wordings, texts.parts, max(2 * threshold - 1, 0.0))
     if texts.vectors is not None:
@@ -166,12 +187,12 @@ def _whiten(vectors: Vectors, wordings: Sequence[Wording]) -> Vectors | None:
     return whiten(lean_on(None, statistics), vectors)
 
 
-def _rank(row: TextRow) -> tuple[float, int, str]:
-    return -row.importance, -row.created_at, row.id
+def _rank(row: TextRow, wording: Wording) -> tuple[float, float, int, str]:
+    return rank(len(wording.tokens), row.importance, row.created_at, row.id)
 
 
-def _rank_text(texts: Texts, text: int) -> tuple[float, ...] | tuple[object, ...]:
-    return -len(texts.wordings[text].tokens), *_rank(texts.best(text))
+def _rank_text(texts: Texts, text: int) -> tuple[float, float, int, str]:
+    return _rank(texts.best(text), texts.wordings[text])
 
 
 def _sorted_pair(one: int, other: int) -> tuple[int, int]:

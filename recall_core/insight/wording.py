@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
-from ..text.characters import CJK
+from ..text.characters import CJK, is_symbol
 from ..text.latin import stem as stem_word
 from ..text.normalise import fold, prepare
 
 MASK = "#"  # stands for a value among the tokens
+THRESHOLD = 0.85  # of the shorter text's words and pairs of words, that the longer one has too
 MEANING = 0.86  # whitened cosine; measured in benchmarks/insight.py: paraphrases lie above, other subjects below 0.8
 LEAST_SHARED = 0.4  # of the shorter text's tokens, for texts that mean the same
 IN_ORDER = 0.75  # of the shared tokens: "Anna asks Bob" is not "Bob asks Anna"
@@ -34,6 +35,7 @@ _TOKEN = re.compile(
     | (?P<cjk>[{CJK}])
     | (?P<word>(?:(?![{CJK}\d_])\w)+(?:'(?:(?![{CJK}\d_])\w)+)?(?:\+\+|\#(?!\w))?)
     | (?P<sign>[<>]=?|!=|[≤≥≠%‰$€£¥°])
+    | (?P<symbol>[^\w\s\x00-\x7f\u2000-\u206f\u3001-\u3011])
     """,
     re.VERBOSE,
 )
@@ -78,7 +80,7 @@ _BEFORE_ONE, _AFTER_ONE = frozenset("周期拜第"), frozenset("月号日点楼�
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A text as it is compared: folded, without what says nothing, values masked. `said` has for each token what it
-    stands for: a value such as 8080 (also days, months and single letters), "not " before what is denied, or itself.
+    stands for: a value such as 8080 (also days, months, single letters and emoji), itself, or that with "not " before.
     """
 
     tokens: tuple[str, ...]
@@ -97,12 +99,13 @@ class Wording:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What two texts have to do with each other: how alike they are, 0 to 1, whether they stand against each other,
-    and why, in words.
+    why, in words, and whether it was their vectors that told so.
     """
 
     similarity: float
     conflict: bool
     reason: str
+    by_meaning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,8 @@ def read_wording(text: str) -> Wording:
         denies = False
     if denies and said:
         said[-1] = f"not {said[-1]}"
+    elif not tokens and simple.strip():  # "No.", "Please!", "…"
+        tokens, said = [fold(simple).strip()], [fold(simple).strip()]
     asks = _ASKS.search(text) is not None or simple.rstrip(" 。.!！").endswith("吗")
     return Wording(tuple(tokens), tuple(said), asks, size)
 
@@ -147,6 +152,8 @@ def compare(one: Wording, other: Wording, threshold: float, meaning: float | Non
         return None
     short, long = sorted((one, other), key=lambda wording: (len(wording.tokens), wording.tokens, wording.said))
     if short.tokens == long.tokens:
+        if short.said != long.said and {*short.tokens} == {MASK}:  # two numbers, and nothing that they are about
+            return None
         return _judge(short, long, 1.0, "the same words")
     if short.size < LEAST_SIZE:
         return None
@@ -213,8 +220,8 @@ def _judge(short: Wording, long: Wording, similarity: float, reason: str, *, by_
         missing = [*(ones - others).elements(), *(others - ones).elements()]
         against.append(f"only one says {', '.join(missing[:SHOWN])}")
     if against:
-        return Comparison(similarity, True, "; ".join(against[:SHOWN]))
-    return Comparison(similarity, False, reason)
+        return Comparison(similarity, True, "; ".join(against[:SHOWN]), by_meaning)
+    return Comparison(similarity, False, reason, by_meaning)
 
 
 def _weighty(wording: Wording) -> Counter[str]:
@@ -267,6 +274,8 @@ def _read_token(match: re.Match[str], text: str) -> tuple[str, str] | None:
         return None if token in _DROPPED_CJK else _find_opposites().get(token, (token, token))
     if match["word"]:
         return (MASK, "a") if token == "A" and match.start() else _read_word(fold(token))
+    if match["symbol"]:
+        return (MASK, token) if is_symbol(token) else None
     return token, token
 
 

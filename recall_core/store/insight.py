@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..filters import Selection
 from .compile import compile_selection
-from .connection import select
+from .connection import select, select_one
 from .database import Database
 from .protocols import Space
 
@@ -22,6 +23,21 @@ FROM record WHERE {which} ORDER BY record.key
 VECTORS = """
 SELECT chunk.record_key, embedding.vector FROM record JOIN chunk ON chunk.record_key = record.key
 JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ? WHERE {which}
+"""
+# What of the links of some records another one would take over: links among these, or that it has, are none.
+TAKEN_OVER = """
+WITH one(key) AS (SELECT key FROM record WHERE id IN (SELECT value FROM json_each(?1))),
+  left(key) AS (SELECT key FROM record WHERE id = ?2)
+SELECT DISTINCT iif(from_key IN one, left.key, from_key), iif(to_key IN one, left.key, to_key), kind, min(created_at)
+FROM link, left WHERE (from_key IN one) <> (to_key IN one) AND left.key NOT IN (from_key, to_key)
+GROUP BY 1, 2, 3
+"""
+ADD_LINK = "INSERT INTO link(from_key, to_key, kind, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+HAS_LINK = "SELECT 1 FROM link WHERE from_key = ? AND to_key = ? AND kind = ?"
+GIVEN = """
+SELECT space.id, space.name, space.model, space.dimensions, embedding.vector FROM record
+JOIN chunk ON chunk.record_key = record.key JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.given
+JOIN space ON space.id = embedding.space_id WHERE record.id = ? ORDER BY chunk.place DESC
 """
 BATCH = 4_096  # vectors that are taken from the database at a time
 
@@ -74,6 +90,23 @@ class InsightTable:
                 inside[inside] = known[places[inside]] == owner[inside]
                 np.add.at(sums, places[inside], normalize(vectors[inside]))
         return normalize(sums)
+
+    def links_of(self, ids: Sequence[str], into: str) -> list[tuple[int, int, str, int]]:
+        """Return the links that the record `into` would have besides its own if it took over those of others."""
+        with self._database.read() as connection:
+            wanted = select(connection, TAKEN_OVER, (json.dumps(list(ids)), into))
+            return [row for row in wanted if select_one(connection, HAS_LINK, row[:3]) is None]
+
+    def add_links(self, links: Sequence[tuple[int, int, str, int]]) -> None:
+        """Store links as `links_of` returns them."""
+        with self._database.write() as connection:
+            connection.executemany(ADD_LINK, links)
+
+    def given_vectors(self, id: str) -> list[tuple[Space, bytes]]:
+        """Return the vectors that callers have brought for a record, one for each space."""
+        with self._database.read() as connection:
+            rows = select(connection, GIVEN, (id,))
+        return list({row[0]: (Space(*row[:4]), row[4]) for row in rows}.values())
 
 
 def _batches(rows: Iterator[Any]) -> Iterator[list[Any]]:
