@@ -211,7 +211,7 @@ WRITES: dict[str, Callable[[View, str], object]] = {
     "delete session for good": lambda view, id: view.session("talk").delete(hard=True),
     "title session": lambda view, id: view.session("talk", title="new"),
     "update in a view of the view": lambda view, id: view.scoped("b").update(id, text="overwritten"),
-    "merge": lambda view, id: view.merge([id, f"{id[: id.index('#')]}#0"]),
+    "merge": lambda view, id: view.merge([f"{id[: id.index('#')]}#0", f"{id[: id.index('#')]}#1", id]),
     "delete in a view of the view": lambda view, id: view.scoped("b").delete(id),
 }
 
