@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from insight_support import open_memory, open_with_vectors
 from support import NOW, FixedClock, HashedEmbedder
 
-from recall_core import Memory
+from recall_core import Memory, Settings
 from recall_core.errors import InvalidInputError, RecordNotFoundError
 from recall_core.insight.merging import join_texts
 from recall_core.insight.wording import covers, read_wording
@@ -26,23 +26,6 @@ PART = "backups run every night at two"
 def memory(request):
     with request.param() as opened:
         yield opened
-
-
-def link(memory, one, kind, other):
-    with memory._engine.store.database.write() as connection:
-        connection.execute(
-            "INSERT INTO link(from_key, to_key, kind) SELECT a.key, b.key, ? FROM record a, record b "
-            "WHERE a.id = ? AND b.id = ?",
-            (kind, one, other),
-        )
-
-
-def links(memory):
-    sql = """
-    SELECT a.id, link.kind, b.id FROM link JOIN record a ON a.key = from_key JOIN record b ON b.key = to_key ORDER BY 1
-    """
-    with memory._engine.store.database.read() as connection:
-        return list(connection.execute(sql))
 
 
 def test_the_record_that_says_most_is_left(memory):
@@ -133,13 +116,34 @@ def test_texts_that_stand_against_each_other_are_both_kept_and_told(memory):
 def test_links_lead_to_the_record_that_is_left(memory):
     for id, text in {"a": FULL, "b": PART, "error": "disk full", "plan": "buy disks"}.items():
         memory.add(text, id=id)
-    link(memory, "error", "solved by", "b")
-    link(memory, "b", "leads to", "plan")
-    link(memory, "a", "leads to", "plan")
-    link(memory, "a", "repeats", "b")
+    memory.link("error", "b", "solved by")
+    memory.link("b", "plan", "leads to")
+    memory.link("a", "plan", "leads to")
+    memory.link("a", "b", "repeats")
     assert memory.merge(["a", "b"], dry_run=True).links == 1
     assert memory.merge(["a", "b"]).links == 1
-    assert links(memory) == [("a", "leads to", "plan"), ("error", "solved by", "a")]
+    assert {(link.source, link.kind, link.target) for link in memory.links("a")} == {
+        ("a", "leads to", "plan"),
+        ("error", "solved by", "a"),
+    }
+
+
+def test_what_was_merged_can_be_restored_with_its_links(memory):
+    for id, text in {"a": FULL, "b": PART, "error": "disk full"}.items():
+        memory.add(text, id=id)
+    memory.link("error", "b", "solved by")
+    memory.merge(["a", "b"])
+    assert [record.text for record in memory.restore("b")] == [PART]
+    assert {link.target for link in memory.links("error")} == {"a", "b"}
+
+
+def test_without_a_trash_what_was_merged_is_gone():
+    with Memory.open(":memory:", embedder=None, settings=Settings(trash_days=0)) as memory:
+        memory.add(FULL, id="a")
+        memory.add(PART, id="b")
+        memory.merge(["a", "b"])
+        assert memory.restore("b") == []
+        assert memory.deleted() == []
 
 
 def test_a_dry_run_tells_what_would_be_and_changes_nothing(memory):
@@ -156,12 +160,11 @@ def test_a_merge_that_fails_changes_nothing(memory, monkeypatch):
     memory.add(PART, id="b")
     memory.add(FULL, id="a")
     before = memory.records()
-    records = memory._engine.store.records
 
     def fail(*_):
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(records, "delete", fail)
+    monkeypatch.setattr(memory._engine.store.trash, "put", fail)
     with pytest.raises(RuntimeError):
         memory.merge(["a", "b"], into="b")
     assert memory.records() == before

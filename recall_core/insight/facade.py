@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import get_args
 
 from ..drafting import check_limit, check_name
-from ..engine import Engine
 from ..errors import InvalidInputError
-from ..filters import Filter, Selection, make_selection
-from ..models import Json
-from ..scopes import join_scopes
-from ..times import Time, from_micros
+from ..scoped import Scoped, Where
 from .values import GroupKind, Merge, SimilarGroup
 from .wording import THRESHOLD
 
 
-class Insight:
-    """Insights into the records of a view. Expired and deleted ones never count."""
-
-    _engine: Engine
-    _base: str
+class Insight(Scoped):
+    """Insights into the records of one scope. Expired and deleted ones never count."""
 
     def similar(
         self,
         *,
         scope: str = "",
-        where: Mapping[str, Json] | Filter | None = None,
+        where: Where | None = None,
         kind: GroupKind | None = None,
         threshold: float = THRESHOLD,
         limit: int = 20,
@@ -44,7 +37,7 @@ class Insight:
             )
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.5 <= threshold <= 1:
             raise InvalidInputError(f"threshold is a number from 0.5 to 1, not {threshold!r}")
-        selection = self._select_for_insight(scope, where)
+        selection = self._select(scope, where)
         from .similarity import find_similar
 
         return find_similar(self._engine.store, selection, kind, threshold, check_limit(limit))
@@ -68,13 +61,3 @@ class Insight:
         from .merging import merge_records
 
         return merge_records(self._engine, self._base, distinct, into, dry_run)
-
-    def _select_for_insight(
-        self,
-        scope: str,
-        where: Mapping[str, Json] | Filter | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-    ) -> Selection:
-        now = from_micros(self._engine.now())
-        return make_selection(now=now, scope=join_scopes(self._base, scope), where=where, since=since, until=until)

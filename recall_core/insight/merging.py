@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..deletion import delete_records, erase, is_final
 from ..drafting import check_text
 from ..engine import Engine
 from ..errors import InvalidInputError, RecordNotFoundError
@@ -152,9 +153,15 @@ def _write(
             store.index.refresh(space)
         links = store.insight.links_of(gone, survivor.id)
         store.insight.add_links(links)
-        store.records.delete(gone, selection)
+        final = is_final(engine, False)  # without a trash they are gone at once
+        if final:
+            store.records.delete(gone, selection)
+        else:
+            delete_records(engine, gone, selection, hard=False)
         claim = engine.indexer.claim(stored.chunk_keys)
     engine.indexer.embed(stored.chunk_keys, claim)
+    if final:
+        erase(engine)
     return Merge(
         record=stored.record, deleted=tuple(gone), added=plan.added, disagreements=plan.disagreements,
         links=len(links), dry_run=False,
