@@ -68,7 +68,10 @@ def _compare(field: str, operator: FilterOperator, value: Any) -> Filter:
 
 def _equals(field: str, value: Any) -> Filter:
     """None equals nothing, not even None."""
-    return NEVER if value is None else _is_among(field, [value])
+    if value is None:
+        return NEVER
+    values = _alike([value])
+    return Condition(field, "eq", value) if len(values) == 1 else Condition(field, "in", values)
 
 
 def _differs(field: str, value: Any) -> Filter:
