@@ -13,7 +13,7 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from recall_core import Condition, Filter, Record
 
 from .messages import ARCHIVED, MESSAGE, to_message, to_record
-from .opening import Opened, Source, among, delete_all, join_filters, path_of, read_all
+from .opening import Opened, Source, among, join_filters, path_of, read_all
 
 _KINDS = {MessageStatus.ACTIVE: MESSAGE, MessageStatus.ARCHIVED: ARCHIVED}
 
@@ -86,7 +86,7 @@ class RecallChatStore(AsyncDBChatStore):
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Delete the messages of a conversation with a status (None: with any)."""
-        await asyncio.to_thread(delete_all, self._opened.view, self._select(status), key)
+        await asyncio.to_thread(self._opened.view.forget, where=self._select(status), session=key, hard=True)
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Delete the `n` oldest active messages and return them."""
@@ -117,7 +117,7 @@ class RecallChatStore(AsyncDBChatStore):
         self._delete(before)
 
     def _delete(self, records: Sequence[Record]) -> list[ChatMessage]:
-        self._opened.view.delete([record.id for record in records])
+        self._opened.view.delete([record.id for record in records], hard=True)
         return [to_message(record) for record in records]
 
     def _archive(self, key: str, n: int) -> list[ChatMessage]:

@@ -57,11 +57,3 @@ def read_all(view: View, where: Filter | None, session: str | None = None) -> It
     while page := view.records(where=where, session=session, limit=PAGE, after=after):
         yield from page
         after = page[-1].id
-
-
-def delete_all(view: View, where: Filter | None, session: str | None = None) -> int:
-    """Delete all records that a filter admits; return how many there were."""
-    deleted = 0
-    while page := view.records(where=where, session=session, limit=PAGE):
-        deleted += view.delete([record.id for record in page])
-    return deleted

@@ -23,7 +23,7 @@ from recall_core.errors import VectorError
 
 from .filters import to_filter
 from .nodes import NODE, record_id, source_name, to_node, to_record
-from .opening import Opened, Source, among, delete_all, join_filters, path_of, read_all
+from .opening import Opened, Source, among, join_filters, path_of, read_all
 
 logger = logging.getLogger("recall_llamaindex")
 
@@ -88,7 +88,7 @@ class RecallVectorStore(BasePydanticVectorStore):
 
     def delete(self, ref_doc_id: str, **_kwargs: Any) -> None:
         """Delete all nodes of a document."""
-        delete_all(self.client, join_filters(NODES, Condition("@source", "eq", source_name(ref_doc_id))))
+        self._forget(join_filters(NODES, Condition("@source", "eq", source_name(ref_doc_id))))
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_kwargs: Any
@@ -96,7 +96,7 @@ class RecallVectorStore(BasePydanticVectorStore):
         """Delete the nodes with these ids that pass the filters. Raises ValueError if neither is given: see `clear`."""
         if node_ids is None and to_filter(filters) is None:
             raise ValueError("delete_nodes needs node_ids or filters; clear() deletes all nodes")
-        delete_all(self.client, self._select(node_ids, filters))
+        self._forget(self._select(node_ids, filters))
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """Return the nodes with these ids (None: all) that pass the filters, in the order they were added."""
@@ -105,7 +105,7 @@ class RecallVectorStore(BasePydanticVectorStore):
 
     def clear(self) -> None:
         """Delete all nodes of the store."""
-        delete_all(self.client, NODES)
+        self._forget(NODES)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes that answer a query best. Raises ValueError for a mode that is not supported."""
@@ -144,6 +144,9 @@ class RecallVectorStore(BasePydanticVectorStore):
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Do what `query` does."""
         return await asyncio.to_thread(self.query, query, **kwargs)
+
+    def _forget(self, where: Filter | None) -> None:
+        self.client.forget(where=where, hard=True)  # LlamaIndex has no trash
 
     @contextmanager
     def _naming_the_space(self) -> Iterator[None]:
