@@ -145,6 +145,8 @@ class AsyncMemory(AsyncView):
     stats = in_thread(Memory.stats)
     reembed = in_thread(Memory.reembed)
     abort_reembed = in_thread(Memory.abort_reembed)
+    vacuum = in_thread(Memory.vacuum)
+    backup = in_thread(Memory.backup)
     reindex = in_thread(Memory.reindex)
     words = in_thread(Memory.words)
     add_words = in_thread(Memory.add_words)

@@ -85,7 +85,8 @@ def restore_records(engine: Engine, ids: Sequence[str], selection: Selection) ->
     entries = store.trash.newest(ids, selection)
     prepared = [(entry, engine.indexer.prepare(entry.record)) for entry in entries]  # takes long: outside the lock
     with store.records.transaction():
-        restored = [store.trash.restore(entry, chunks) for entry, chunks in prepared]
+        renewed = [(entry, engine.indexer.renew(entry.record, chunks)) for entry, chunks in prepared]
+        restored = [store.trash.restore(entry, chunks) for entry, chunks in renewed]
         stored = [one for one in restored if one is not None]
         keys = [key for one in stored for key in one.chunk_keys]
         claim = engine.indexer.claim(keys)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
+from .backup import back_up
 from .engine import Engine
 from .errors import InvalidInputError
 from .filters import Selection, make_selection
 from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
-from .reports import Reindexed
+from .reports import BackedUp, Reindexed, Vacuumed
 from .scoped import Where
 from .times import from_micros
+from .vacuuming import vacuum
 from .words import check_words
 
 Progress = Callable[[int, int], object]
@@ -21,6 +24,25 @@ class Maintenance:
     """The part of a `Memory` that looks after its file. `progress` is called with what is done and what there is."""
 
     _engine: Engine
+
+    def vacuum(self, *, progress: Progress | None = None) -> Vacuumed:
+        """Make the file as small as what it holds: the keyword index is merged, the codes are cleared of what is gone,
+        and the file is written anew without free pages.
+
+        Readers go on meanwhile, also in other processes; writers wait for that last step, about a second for each few
+        hundred megabytes. It takes as much room again for the log beside the file, and for a temporary file. Raises
+        StoreUnavailableError if there is less, before anything is done. `progress` is told of steps.
+        """
+        return vacuum(self._engine, progress)
+
+    def backup(self, path: str | Path, *, force: bool = False, progress: Progress | None = None) -> BackedUp:
+        """Copy the memory, as it is at this moment, to the file at `path`, and verify the copy; all others go on.
+
+        The file is readable by its owner only. It appears under its name at the end; one that is there already stays
+        unless `force` is set. Whatever interrupts this leaves no half file. `progress` is told of pages. Raises
+        InvalidInputError, and StoreUnavailableError if it can't be written or the memory is damaged.
+        """
+        return back_up(self._engine, path, force=force, progress=progress)
 
     def reindex(
         self,

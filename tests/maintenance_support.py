@@ -9,6 +9,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+import pytest
 from store_support import embedder
 
 from recall_core import Memory
@@ -41,6 +42,15 @@ def fill(path: Path, count: int = 300) -> None:
     """Store records with vectors, Chinese and English; every tenth says 灰度发布平台."""
     with Memory.open(path, embedder=embedder()) as memory:
         memory.add_many(make_record(number) for number in range(count))
+
+
+def found(memory: Memory, **arguments: object) -> list[list[tuple[str, object]]]:
+    """Return what a few searches find, and how relevant."""
+    queries = ("灰度发布平台", "note 17", "项目部署", "76032")
+    return [
+        [(hit.record.id, pytest.approx(hit.relevance)) for hit in memory.search(query, limit=20, **arguments)]
+        for query in queries
+    ]
 
 
 def make_record(number: int) -> dict[str, object]:

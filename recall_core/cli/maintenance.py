@@ -10,10 +10,48 @@ from recall_core.errors import InvalidInputError
 
 from .opening import open_existing
 from .options import db_option, json_option, parse_object, scope_option, where_option
-from .output import write, write_json
+from .output import tell, write, write_json
 from .progress import show_count
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+@click.command()
+@db_option
+@json_option
+def vacuum(db: str | None, as_json: bool) -> None:
+    """Make the file as small as what it holds.
+
+    Others can read it meanwhile, and writers wait for a moment. Needs as much room on the disk again as the file has.
+    """
+    with open_existing(db) as memory, show_count("vacuuming", quiet=as_json) as show:
+        found = memory.vacuum(progress=show)
+    if as_json:
+        write_json(asdict(found))
+    else:
+        write(f"{found.bytes_before:,} bytes before, {found.bytes_after:,} after")
+    if not found.settled:
+        tell("another program is reading an old state of the file; it gets smaller with the next write after that")
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@db_option
+@json_option
+def backup(file: str, force: bool, db: str | None, as_json: bool) -> None:
+    """Copy the memory to FILE while others use it, and verify the copy.
+
+    FILE appears when it is whole. To restore it, put it in the place of the memory file while no program has that open.
+    """
+    with open_existing(db) as memory, show_count("copying", quiet=as_json) as show:
+        found = memory.backup(file, force=force, progress=show)
+    if as_json:
+        write_json(asdict(found))
+    else:
+        write(
+            f"{found.path}: {found.records:,} memories, {found.vectors:,} vectors, {found.file_bytes:,} bytes, verified"
+        )
 
 
 @click.command()

@@ -1,5 +1,6 @@
 """The store: everything that is kept in the file, and the only place that speaks SQL."""
 
+from .connection import MEMORY_PATH
 from .insight import TextRow
 from .moves import MissingChunk
 from .pending import RETRY_AFTER
@@ -12,6 +13,7 @@ from .protocols import (
     ChunkDraft,
     Dictionary,
     Draft,
+    Holdings,
     Indexed,
     Medium,
     PendingChunk,
@@ -22,9 +24,10 @@ from .protocols import (
     Taken,
     WordChange,
 )
-from .sqlite import SqliteStore, open_store
+from .sqlite import SqliteStore, find_path, open_store
 
 __all__ = [
+    "MEMORY_PATH",
     "NEXT_SPACE",
     "OLD_SPACE",
     "OWN_SPACE",
@@ -34,6 +37,7 @@ __all__ = [
     "ChunkDraft",
     "Dictionary",
     "Draft",
+    "Holdings",
     "Indexed",
     "Medium",
     "MissingChunk",
@@ -46,5 +50,6 @@ __all__ = [
     "Taken",
     "TextRow",
     "WordChange",
+    "find_path",
     "open_store",
 ]

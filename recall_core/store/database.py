@@ -48,6 +48,8 @@ class Connections:
         self._pid = os.getpid()
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
+        self._apart: list[apsw.Connection] = []
+        self._step_lock = threading.RLock()  # while one of those is inside SQLite
         self._writing_thread: int | None = None
         self._reading_thread: int | None = None
         self._rests_until = 0.0
@@ -92,6 +94,25 @@ class Connections:
                 raise StoreUnavailableError(f"{self.path}: {LOG_TAKEN}; what was just written may be lost: repeat it")
             if self._log_is_owed:
                 self.clear_log(0.0)
+
+    @contextlib.contextmanager
+    def apart(self, *, alone: bool = False) -> Iterator[tuple[apsw.Connection, AbstractContextManager[object]]]:
+        """Give a connection for long work, which holds up no other thread's reads and writes, and what every step of it
+        has to be done in, so that no fork comes in between. `alone` says that the work writes: this process's other
+        writers wait for its end.
+        """
+        self.check_process()
+        self._check_place()
+        with self._write_lock if alone else contextlib.nullcontext(), translate_errors(self.path):
+            with self._step_lock:
+                connection = connect(self.path, self._durability, self._busy_timeout)
+                self._apart.append(connection)
+            try:
+                yield connection, self._step_lock
+            finally:
+                with self._step_lock:
+                    self._apart.remove(connection)
+                    connection.close()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -150,9 +171,11 @@ class Connections:
         """Let what reads and writes finish, and nothing begin."""
         self._write_lock.acquire()
         self._read_lock.acquire()
+        self._step_lock.acquire()
 
     def resume(self) -> None:
         """Undo `pause`."""
+        self._step_lock.release()
         self._read_lock.release()
         self._write_lock.release()
 
@@ -164,6 +187,9 @@ class Connections:
         """
         if self._writing_thread is not None:  # closing would roll back what the parent is about to commit
             return
+        for connection in self._apart:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.close(force=True)
         self._drop()
 
     def _rest(self, started: float) -> None:
@@ -248,6 +274,13 @@ class Database:
                 self.path,
             )
         return done
+
+    def apart(
+        self, *, alone: bool = False
+    ) -> AbstractContextManager[tuple[apsw.Connection, AbstractContextManager[object]]]:
+        """Give a connection for long work, and what every step of it has to be done in. See `Connections.apart`."""
+        self.check_open()
+        return self._connections.apart(alone=alone)
 
     def version(self) -> tuple[int, int]:
         """Return a value that differs whenever the file's content may have changed, by whomever."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 # SQLite's write-ahead log needs a local disk, since processes share memory through it.
@@ -50,6 +53,29 @@ def explain_path(path: str) -> str | None:
         return "no permission to write to the file"
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"no permission to write to the folder {folder}, where SQLite keeps its log beside the file"
+    return None
+
+
+def temporary_folder() -> str:
+    """Return the folder in which SQLite makes its temporary files."""
+    if os.name == "nt":
+        return tempfile.gettempdir()
+    named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp", "/tmp")
+    usable = (name for name in named if name and Path(name).is_dir() and os.access(name, os.W_OK | os.X_OK))
+    return next(usable, ".")
+
+
+def find_lack(wanted: Sequence[tuple[str, int]]) -> tuple[str, int, int] | None:
+    """Return the first of these folders on whose disk there is less room than wanted, with what is wanted on that disk
+    altogether and what is there, in bytes; None if there is enough.
+    """
+    sums: dict[int, int] = {}
+    for folder, size in wanted:
+        device = Path(folder).stat().st_dev
+        sums[device] = sums.get(device, 0) + size
+        free = shutil.disk_usage(folder).free
+        if free < sums[device]:
+            return folder, sums[device], free
     return None
 
 

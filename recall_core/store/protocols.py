@@ -150,6 +150,15 @@ class Medium:
 
 
 @dataclass(frozen=True, slots=True)
+class Holdings:
+    """How much a file holds."""
+
+    records: int
+    chunks: int
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
 class SessionInfo:
     """A conversation: microseconds UTC of its first and last record."""
 

@@ -40,13 +40,14 @@ class Remains:
         with self._database.read() as connection:
             return int(select(connection, "SELECT count(*) FROM (SELECT 1 FROM chunk LIMIT ?)", (most,))[0][0])
 
-    def clear_terms(self, timeout: float | None = None) -> bool:
+    def clear_terms(self, timeout: float | None = None, *, merges: bool = False) -> bool:
         """Merge the keyword index into one part without deleted terms, in transactions of their own; tell whether that
-        was completed within `timeout` seconds. What is left is taken up by the next call.
+        was completed within `timeout` seconds. What is left is taken up by the next call. `merges` says that it is done
+        even if there are no deleted terms.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         owed, pages = self.count(), -MERGED_PAGES
-        while owed:
+        while owed or merges:
             with self._database.write() as connection:
                 before = connection.total_changes()
                 connection.execute(MERGE, (pages,))

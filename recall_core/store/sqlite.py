@@ -25,6 +25,7 @@ from .reindexing import ReindexTable
 from .remains import Remains
 from .sessions import SessionTable
 from .trash import TrashTable
+from .upkeep import Upkeep
 from .vectors import VectorTable
 
 
@@ -49,6 +50,7 @@ class SqliteStore:
         self.dictionary = DictionaryTable(database)
         self.reindexing = ReindexTable(database)
         self.insight = InsightTable(database)
+        self.upkeep = Upkeep(database)
 
     @lazy
     def index(self) -> VectorIndex:
