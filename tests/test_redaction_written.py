@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,9 @@ from cli_support import run
 from redaction_support import TOKENS
 from support import HashedEmbedder
 
-from recall_core import AsyncMemory, Memory, NewRecord, Settings
+from recall_core import AsyncMemory, Memory, NewRecord, Session, Settings, View
 from recall_core.errors import InvalidInputError
+from recall_core.models import AddArguments
 
 SECRETS = {name: token for name, token in TOKENS.items() if "\n" not in token}
 PASSWORD = "korrekt7pferd"
@@ -43,6 +45,10 @@ def write_message(memory: Memory, redact: bool | None) -> None:
     memory.session("s").append("user", EVERYTHING, turn=1, redact=redact, **FIELDS)
 
 
+def write_change(memory: Memory, redact: bool | None) -> None:
+    memory.change(add=[{"text": EVERYTHING, "redact": redact, **FIELDS}])
+
+
 def write_title(memory: Memory, redact: bool | None) -> None:
     memory.session("s", title=EVERYTHING, redact=redact)
 
@@ -70,6 +76,7 @@ WRITES: dict[str, Callable[[Memory, bool | None], None]] = {
     "add_many of mappings": write_mappings,
     "add_many of records": write_records,
     "append": write_message,
+    "change": write_change,
     "session title": write_title,
     "update": write_update,
     "replace": write_replacement,
@@ -110,6 +117,23 @@ def test_what_is_not_asked_to_be_redacted_is_stored_as_it_is(tmp_path, write, se
     memory = Memory.open(tmp_path / "m.db", embedder=HashedEmbedder(8), settings=Settings(redact=setting))
     found = leaked_while_open_and_after(memory, tmp_path, lambda: write(memory, redact))
     assert found == {*SECRETS, "password", "private key"}  # so the test above can fail
+
+
+# Methods that take whole records, each with its own `redact`, and one that takes the arguments of `add`.
+TAKE_RECORDS = {"View.add_many", "View.change", "Session.append"}
+
+
+def test_every_method_that_takes_a_text_or_a_title_can_redact_it():
+    """A new way of writing fails here until it takes `redact`, or takes records and stands in WRITES."""
+    assert "redact" in AddArguments.__annotations__
+    methods = {
+        f"{owner.__name__}.{name}": set(inspect.signature(method).parameters)
+        for owner in (View, Session)
+        for name, method in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    writing = {name for name, taken in methods.items() if taken & {"text", "title", "records", "add", "metadata"}}
+    assert {name for name in writing if "redact" not in methods[name]} == TAKE_RECORDS
 
 
 def test_an_async_memory_redacts_too(tmp_path):
