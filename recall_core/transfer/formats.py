@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from ..errors import InvalidInputError
+from .cmdcode import CmdCodeSource
+from .crewai import CrewAISource
 from .entries import Source
 from .input import Input
 from .langchain import LangChainSource
 from .lines import LineSource
+from .scope_recall import ScopeRecallSource
+from .sinomem import SinoMemSource
 
 # In the order in which they are asked; the first one that knows a file reads it. Lines of JSON are all that is left.
-SOURCES: tuple[Source, ...] = (LangChainSource(),)
+SOURCES: tuple[Source, ...] = (
+    LangChainSource(),
+    ScopeRecallSource(),
+    SinoMemSource(),
+    CmdCodeSource(),
+    CrewAISource(),
+)
 
 AUTO = "auto"
 FORMATS = (*(source.name for source in SOURCES), LineSource.name)
