@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from io import BytesIO
 from itertools import product
 
 import pytest
@@ -183,6 +185,11 @@ def append_by_id_in_listed_sessions(view: View, id: str) -> None:
         session.append("user", "overwritten", id=id, on_duplicate="replace")
 
 
+def import_by_id(view: View, id: str) -> None:
+    line = json.dumps({"text": "overwritten", "id": id})
+    view.import_(BytesIO(line.encode()), on_duplicate="replace")
+
+
 WRITES: dict[str, Callable[[View, str], object]] = {
     "update": lambda view, id: view.update(id, text="overwritten"),
     "update scope": lambda view, id: view.update(id, scope="taken"),
@@ -204,6 +211,7 @@ WRITES: dict[str, Callable[[View, str], object]] = {
     "change replacing": lambda view, id: view.change([{"text": "new", "id": id, "on_duplicate": "replace"}]),
     "change skipping": lambda view, id: view.change([{"text": "new", "id": id}], if_taken="skip"),
     "change deleting": lambda view, id: view.change(delete=id),
+    "import": import_by_id,
     "append": append_by_id,
     "append in listed sessions": append_by_id_in_listed_sessions,
     "append the same turn": lambda view, id: view.session("talk").append("user", "overwritten", turn=0),
@@ -297,6 +305,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "session": lambda view, scope: view.session("x", scope=scope, title="x"),
     "sessions": lambda view, scope: view.sessions(scope),
     "similar": lambda view, scope: view.similar(scope=scope),
+    "import_": lambda view, scope: view.import_(BytesIO(b'{"text": "x"}'), scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),
     "deleted": lambda view, scope: view.deleted(scope=scope),
     "forget": lambda view, scope: view.forget(scope=scope, everything=True),
@@ -319,8 +328,33 @@ def test_what_is_no_scope_is_refused_everywhere(one_scope, method, scope):
     assert every_record(one_scope) == before
 
 
+@few
+@given(several, st.data())
+def test_the_trash_of_a_view_is_that_of_its_scope_alone(scopes, data):
+    scope = data.draw(st.sampled_from(scopes))
+    inside = [other for other in scopes if is_within(other, scope)]
+    with fill(scopes) as memory:
+        memory.delete(ids_of(scopes))
+        assert {found.record.id for found in memory.scoped(scope).deleted(limit=1000)} == ids_of(inside)
+
+
+@few
+@given(several, st.data())
+def test_a_view_shows_links_between_records_of_its_scope_alone(scopes, data):
+    scope = data.draw(st.sampled_from(scopes))
+    with fill(scopes) as memory:
+        ends = [(one, other) for one in scopes for other in scopes if one != other]
+        for one, other in ends:
+            memory.link(f"{one}#note", f"{other}#note")
+        shown = {(link.source, link.target) for link in memory.scoped(scope).links(ids_of(scopes))}
+        within = [pair for pair in ends if all(is_within(end, scope) for end in pair)]
+        assert shown == {(f"{one}#note", f"{other}#note") for one, other in within}
+
+
 # Methods whose answer is no set of ids, with the tests that try them.
 TRIED_ELSEWHERE = {
+    "deleted": test_the_trash_of_a_view_is_that_of_its_scope_alone,
+    "links": test_a_view_shows_links_between_records_of_its_scope_alone,
     "scopes": "with get and count",
     "get": test_get_and_count_see_the_scope_alone,
     "count": test_get_and_count_see_the_scope_alone,

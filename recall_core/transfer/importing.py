@@ -136,15 +136,15 @@ class Import:
         """Return an entry ready to be stored, None if it is not to be, or can't."""
         self.tally.ignored.update(dict.fromkeys(entry.ignored))
         try:
+            expires_at = entry.record.expires_at
+            if expires_at is not None and to_micros(expires_at, "expires_at") <= self.engine.now():
+                self.tally.skip(EXPIRED)
+                return None
             draft = self._make_draft(entry)
         except InvalidInputError as error:
             self._fail(Damaged(str(error), entry.line))
             return None
-        record = draft.record
-        if record.expires_at is not None and to_micros(record.expires_at) <= self.engine.now():
-            self.tally.skip(EXPIRED)
-            return None
-        if self.options.since is not None and to_micros(record.created_at) < self.options.since:
+        if self.options.since is not None and to_micros(draft.record.created_at) < self.options.since:
             self.tally.skip(TOO_OLD)
             return None
         return _Ready(entry, draft)
