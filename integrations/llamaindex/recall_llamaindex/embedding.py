@@ -28,6 +28,9 @@ class RecallEmbedding(BaseEmbedding):
         named = str(model) if isinstance(model, str | Path) else None
         embedder = resolve_embedder(DEFAULT if model is None else model)
         assert embedder is not None
+        known = fields.get("model_name", embedder.model_id)
+        if known != embedder.model_id:  # a copy of what was made with an object, or with another version's model
+            raise ValueError(f"the model is {embedder.model_id!r}, not {known!r}; name another with model=")
         fields.setdefault("embed_batch_size", 128)
         super().__init__(**{**fields, "model": named, "model_name": embedder.model_id})
         self._embedder = embedder

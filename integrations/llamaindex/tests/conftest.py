@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from stores import STORES
 
@@ -17,6 +19,16 @@ def pytest_collection_modifyitems(items):
         reason = spec and spec.known_failures.get(item.originalname)
         if reason:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def loop():
+    """Give LlamaIndex's sync methods a loop to use, since nobody closes one that they make."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 @pytest.fixture
