@@ -145,6 +145,7 @@ class AsyncMemory(AsyncView):
     stats = in_thread(Memory.stats)
     reembed = in_thread(Memory.reembed)
     abort_reembed = in_thread(Memory.abort_reembed)
+    cleanup = in_thread(Memory.cleanup)
     vacuum = in_thread(Memory.vacuum)
     backup = in_thread(Memory.backup)
     reindex = in_thread(Memory.reindex)

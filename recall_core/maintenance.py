@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from .backup import back_up
+from .cleaning import Rules, check_rules, clean_up, find_moment
 from .engine import Engine
 from .errors import InvalidInputError
-from .filters import Selection, make_selection
+from .filters import Selection, make_selection, parse_where
 from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
-from .reports import BackedUp, Reindexed, Vacuumed
+from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
 from .scoped import Where
-from .times import from_micros
+from .times import Time, from_micros
 from .vacuuming import vacuum
 from .words import check_words
 
@@ -24,6 +26,41 @@ class Maintenance:
     """The part of a `Memory` that looks after its file. `progress` is called with what is done and what there is."""
 
     _engine: Engine
+
+    def cleanup(
+        self,
+        *,
+        expired: bool = True,
+        older_than: timedelta | Time | None = None,
+        below_importance: float | None = None,
+        idle_sessions: timedelta | Time | None = None,
+        per_scope_cap: int | None = None,
+        scope: str = "",
+        where: Where | None = None,
+        dry_run: bool = False,
+        hard: bool = False,
+        progress: Progress | None = None,
+    ) -> CleanedUp:
+        """Delete what is not wanted any more, each for a reason that is enough by itself: what has `expired`; what was
+        made before `older_than`, a moment or how long ago; what is below an importance; `idle_sessions`, in which
+        nothing was said since then; the oldest of each scope that holds more than `per_scope_cap`. `scope` and `where`
+        say of which records. A `dry_run` counts, and deletes nothing.
+
+        A session goes as a whole, or not at all: the reason has to hold for all of its messages, and a cap cuts none.
+        Only expired messages go one by one. Deleted records go to the trash unless `hard`; expired ones go for good,
+        and with them what was in the trash for `Settings.trash_days`. Raises InvalidInputError.
+        """
+        now = self._engine.now()
+        rules = Rules(
+            scope=scope,
+            where=parse_where(where),
+            expired=expired,
+            created_before=find_moment(older_than, now, "older_than"),
+            idle_since=find_moment(idle_sessions, now, "idle_sessions"),
+            below_importance=below_importance,
+            per_scope_cap=per_scope_cap,
+        )
+        return clean_up(self._engine, check_rules(rules), dry_run=dry_run, hard=hard, progress=progress)
 
     def vacuum(self, *, progress: Progress | None = None) -> Vacuumed:
         """Make the file as small as what it holds: the keyword index is merged, the codes are cleared of what is gone,

@@ -18,7 +18,7 @@ from .doctor import doctor
 from .embedding import embed
 from .importing import import_file
 from .insight import merge, similar
-from .maintenance import backup, reindex, vacuum
+from .maintenance import backup, cleanup, reindex, vacuum
 from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
 from .records import delete, get, list_records
@@ -83,7 +83,7 @@ def app(context: click.Context) -> None:
 _COMMANDS = (
     *(add, search, context, list_records, get, delete, import_file, stats),
     *(similar, merge, embed, reembed, models),
-    *(vacuum, reindex, dictionary, backup),
+    *(cleanup, vacuum, reindex, dictionary, backup),
     doctor,
 )
 for _command in _COMMANDS:

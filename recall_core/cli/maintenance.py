@@ -1,4 +1,4 @@
-"""`recall reindex`: what keeps a file in shape."""
+"""`recall cleanup`, `vacuum`, `reindex` and `backup`: what keeps a file in shape over the years."""
 
 from __future__ import annotations
 
@@ -9,11 +9,68 @@ import click
 from recall_core.errors import InvalidInputError
 
 from .opening import open_existing
-from .options import db_option, json_option, parse_object, scope_option, where_option
+from .options import db_option, json_option, parse_age, parse_object, scope_option, where_option
 from .output import tell, write, write_json
 from .progress import show_count
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+@click.command()
+@click.option("--older-than", metavar="AGE|TIME", help="Made so long ago, such as 90d, or before a time.")
+@click.option("--idle-sessions", metavar="AGE|TIME", help="Conversations in which nothing was said since then.")
+@click.option("--below-importance", metavar="0..1", type=float, help="Less important than that.")
+@click.option("--per-scope-cap", metavar="N", type=int, help="The oldest of each scope that holds more than N.")
+@click.option("--keep-expired", is_flag=True, help="Leave expired memories in the file; nothing shows them.")
+@scope_option
+@where_option
+@click.option("--hard", is_flag=True, help="Delete for good, not into the trash.")
+@dry_run_option
+@db_option
+@json_option
+def cleanup(
+    older_than: str | None,
+    idle_sessions: str | None,
+    below_importance: float | None,
+    per_scope_cap: int | None,
+    keep_expired: bool,
+    scope: str,
+    where: str | None,
+    hard: bool,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Delete what is not wanted any more: expired memories, and what the options name.
+
+    Each reason is enough by itself; --scope and --where say of which memories. A conversation goes as a whole or not at
+    all. Deleted memories go to the trash, from which recall restore brings them back; what expired, or was in the trash
+    for long enough, goes for good.
+    """
+    condition = parse_object(where, "--where")
+    with open_existing(db) as memory, show_count("deleting", quiet=as_json) as show:
+        found = memory.cleanup(
+            expired=not keep_expired,
+            older_than=parse_age(older_than, "--older-than"),
+            idle_sessions=parse_age(idle_sessions, "--idle-sessions"),
+            below_importance=below_importance,
+            per_scope_cap=per_scope_cap,
+            scope=scope,
+            where=condition,
+            hard=hard,
+            dry_run=dry_run,
+            progress=show,
+        )
+    if as_json:
+        write_json({**asdict(found), "records": found.records})
+        return
+    verb = "would delete" if dry_run else "deleted"
+    write(
+        f"{verb} {found.records} memories: {found.expired} expired, {found.old} old, "
+        f"{found.idle} of idle conversations, {found.unimportant} unimportant, {found.over_cap} over the cap; "
+        f"{found.sessions} whole conversations"
+    )
+    write(f"{verb} for good {found.purged} memories of the trash")
 
 
 @click.command()

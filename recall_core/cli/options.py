@@ -101,6 +101,17 @@ def parse_ttl(text: str | None) -> timedelta | None:
         raise InvalidInputError(f"--ttl {text} reaches beyond the year 9999; leave it out for ever") from None
 
 
+def parse_age(text: str | None, option: str) -> timedelta | str | None:
+    """Return what a text such as 90d means, how long ago, or else a time such as 2026-01-31 as it is."""
+    found = None if text is None else _TTL.fullmatch(text.strip().lower())
+    if text is None or found is None:
+        return text
+    try:
+        return timedelta(**{_TTL_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise InvalidInputError(f"{option} {text} lies before the year 1; give a shorter time") from None
+
+
 def _parse_value(text: str) -> Json:
     try:
         return json.loads(text, parse_constant=_refuse_constant)

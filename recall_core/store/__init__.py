@@ -22,6 +22,7 @@ from .protocols import (
     Stale,
     Stored,
     Taken,
+    Unit,
     WordChange,
 )
 from .sqlite import SqliteStore, find_path, open_store
@@ -49,6 +50,7 @@ __all__ = [
     "Stored",
     "Taken",
     "TextRow",
+    "Unit",
     "WordChange",
     "find_path",
     "open_store",

@@ -150,6 +150,22 @@ class Medium:
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """What goes together or not at all: a record (then it has an id), or a session."""
+
+    scope: str
+    session: str | None
+    id: str | None
+    size: int  # records
+    last: int  # microseconds: when the last of them was made
+
+    @property
+    def key(self) -> tuple[str, str | None, str | None]:
+        """What tells it from all others."""
+        return self.scope, self.session, self.id
+
+
+@dataclass(frozen=True, slots=True)
 class Holdings:
     """How much a file holds."""
 

@@ -10,6 +10,7 @@ from ..forks import lazy
 from .access import AccessTable
 from .blocks import BlockTable
 from .candidates import CandidateTable
+from .cleaning import CleaningTable
 from .connection import MEMORY_PATH, Durability
 from .database import Database, open_database
 from .dictionary import DictionaryTable
@@ -51,6 +52,7 @@ class SqliteStore:
         self.reindexing = ReindexTable(database)
         self.insight = InsightTable(database)
         self.upkeep = Upkeep(database)
+        self.cleaning = CleaningTable(database)
 
     @lazy
     def index(self) -> VectorIndex:
