@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Why,
     )
     from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
-    from .scopes import escape_segment, unescape_segment
+    from .scopes import escape_segment, format_scope, unescape_segment
     from .session import Session
     from .settings import CHAT_HISTORY, Settings
     from .transfer.report import Imported
@@ -86,6 +86,7 @@ __all__ = [
     "derive_id",
     "errors",
     "escape_segment",
+    "format_scope",
     "model_path",
     "strip_context",
     "unescape_segment",
@@ -130,6 +131,7 @@ _HOMES = {
     "Vacuumed": "reports",
     "derive_id": "ids",
     "escape_segment": "scopes",
+    "format_scope": "scopes",
     "strip_context": "context",
     "unescape_segment": "scopes",
     "Session": "session",

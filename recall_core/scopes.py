@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from string import Formatter
 
 from .errors import InvalidInputError
 
@@ -55,6 +57,26 @@ def escape_segment(label: str) -> str:
 def unescape_segment(segment: str) -> str:
     """Return the text that `escape_segment` made this segment of."""
     return "" if segment == "%" else _ESCAPED.sub(lambda found: chr(int(found[1], 16)), segment)
+
+
+def format_scope(template: str, values: Mapping[str, object]) -> str:
+    """Return the scope that a template such as "user/{user_id}" means; each value becomes one segment, or a part of it.
+
+    Raises InvalidInputError for a template that is none, and where a value is missing, None or empty: a name that is
+    not known must not make two users one.
+    """
+    try:
+        parts = [(text, name) for text, name, _, _ in Formatter().parse(template)]
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(f"a scope is written like 'user/{{user_id}}', not {template!r}: {error}") from None
+    return check_scope("".join(text + ("" if name is None else _fill(template, name, values)) for text, name in parts))
+
+
+def _fill(template: str, name: str, values: Mapping[str, object]) -> str:
+    value = values.get(name)
+    if value is None or value == "":
+        raise InvalidInputError(f"the scope {template!r} needs a {name!r}; known are {', '.join(values) or 'no names'}")
+    return escape_segment(str(value))
 
 
 def _escape(character: str) -> str:

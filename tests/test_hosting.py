@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import HashedEmbedder
 
-from recall_core import Memory, derive_id, escape_segment, unescape_segment
+from recall_core import Memory, derive_id, escape_segment, format_scope, unescape_segment
 from recall_core.errors import InvalidInputError, RecordExistsError
 from recall_core.scopes import check_scope
 
@@ -95,6 +95,33 @@ def test_an_escaped_name_is_a_segment_and_can_be_read_again(label):
     segment = escape_segment(label)
     assert "/" not in check_scope(segment)
     assert unescape_segment(segment) == label
+
+
+@given(any_text.filter(bool))
+def test_each_value_of_a_template_is_one_segment(name):
+    assert format_scope("user/{user_id}/notes", {"user_id": name}) == f"user/{escape_segment(name)}/notes"
+
+
+def test_numbers_are_values_too_and_a_template_may_need_none():
+    assert format_scope("tenant/{tenant}/user-{user}", {"tenant": 7, "user": "a/b"}) == "tenant/7/user-a%2Fb"
+    assert format_scope("shared", {}) == "shared"
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "said"),
+    [
+        ("user/{user_id}", {}, "needs a 'user_id'; known are no names"),
+        ("user/{user_id}", {"user_id": None, "thread_id": "1"}, "known are user_id, thread_id"),
+        ("user/{user_id}", {"user_id": ""}, "needs a 'user_id'"),
+        ("user/{user_id", {"user_id": "1"}, "written like"),
+        ("user/{}", {"user_id": "1"}, "needs a ''"),
+        ("user//{user_id}", {"user_id": "1"}, "empty segment"),
+        (None, {}, "written like"),
+    ],
+)
+def test_a_scope_that_can_not_be_made_of_a_template_says_why(template, values, said):
+    with pytest.raises(InvalidInputError, match=said):
+        format_scope(template, values)
 
 
 @given(st.lists(any_text, max_size=3), st.lists(any_text, max_size=3))

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from .embeddings import RecallEmbeddings
+from .history import RecallChatMessageHistory
+from .middleware import RecallMiddleware
+from .retriever import RecallRetriever
+from .store import RecallStore
+from .tools import recall_tools
+from .vectorstore import RecallVectorStore
 
 __version__ = "0.4.0"
 
-__all__ = ["RecallEmbeddings"]
+__all__ = [
+    "RecallChatMessageHistory",
+    "RecallEmbeddings",
+    "RecallMiddleware",
+    "RecallRetriever",
+    "RecallStore",
+    "RecallVectorStore",
+    "recall_tools",
+]

@@ -1,4 +1,4 @@
-"""The embedding models of recall_core as LangChain embeddings."""
+"""The embedding models of recall_core as LangChain embeddings, and where vectors of others' models lie in a memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from recall_core.embedding import Default, resolve_embedder
 
 if TYPE_CHECKING:
     from recall_core.models import Vectors
+
+MODEL_NAMES = ("model", "model_name", "model_id", "deployment")  # how classes of LangChain call it
+MOST = 200  # characters of a model's name, which may be a path
 
 
 class RecallEmbeddings(Embeddings):
@@ -37,6 +40,13 @@ class RecallEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
         return _as_lists(self._embedder.embed_queries([text]))[0]
+
+
+def name_space(embeddings: Embeddings, prefix: str) -> str:
+    """Return the name of the vector space of a model of LangChain: vectors of two models are never compared."""
+    names = [getattr(embeddings, name, None) for name in MODEL_NAMES]
+    model = next((name for name in names if isinstance(name, str) and name.isprintable()), "")
+    return f"{prefix}:{type(embeddings).__name__}:{model[-MOST:]}".removesuffix(":")
 
 
 def _as_lists(vectors: Vectors) -> list[list[float]]:

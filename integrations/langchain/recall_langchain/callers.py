@@ -1,0 +1,58 @@
+"""Who is speaking: the names in a run's context and configuration, and the scope that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from langgraph.config import get_config
+from langgraph.runtime import get_runtime
+
+from recall_core import format_scope
+
+USER_SCOPE = "user/{user_id}"
+USER, THREAD, ANYBODY = "user_id", "thread_id", "default"
+SIGNED_IN = "langgraph_auth_user_id"  # whom the LangGraph server knows; a client can't choose it
+
+Scope = str | Callable[[Mapping[str, Any]], str]
+
+
+def find_names(context: object = None) -> dict[str, Any]:
+    """Return what a run says of its caller: the entries of `configurable`, over these those of the context.
+
+    Outside of a run there are none. Whoever is signed in on a LangGraph server is the `user_id`, whatever else is said;
+    without any the `user_id` is "default".
+    """
+    configurable = _find_configurable()
+    names = {key: value for key, value in configurable.items() if not key.startswith("__")}
+    names |= _as_mapping(_find_context() if context is None else context)
+    user = configurable.get(SIGNED_IN) or names.get(USER)
+    return names | {USER: ANYBODY if user is None or user == "" else user}
+
+
+def find_scope(scope: Scope, names: Mapping[str, Any]) -> str:
+    """Return the scope of a caller. Raises InvalidInputError if a template lacks a name."""
+    return scope(names) if callable(scope) else format_scope(scope, names)
+
+
+def _find_configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:
+        return {}
+
+
+def _find_context() -> object:
+    try:
+        return getattr(get_runtime(), "context", None)
+    except (RuntimeError, KeyError):
+        return None
+
+
+def _as_mapping(context: object) -> Mapping[str, Any]:
+    if isinstance(context, Mapping):
+        return context
+    if is_dataclass(context):
+        return {field.name: getattr(context, field.name) for field in fields(context)}
+    return dict(getattr(context, "__dict__", {}))
