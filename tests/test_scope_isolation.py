@@ -355,7 +355,6 @@ def test_a_view_shows_links_between_records_of_its_scope_alone(scopes, data):
 TRIED_ELSEWHERE = {
     "deleted": test_the_trash_of_a_view_is_that_of_its_scope_alone,
     "links": test_a_view_shows_links_between_records_of_its_scope_alone,
-    "scopes": "with get and count",
     "scopes": test_get_and_count_see_the_scope_alone,
     "get": test_get_and_count_see_the_scope_alone,
     "count": test_get_and_count_see_the_scope_alone,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from langgraph.store.base import Item, MatchCondition, PutOp, SearchItem
+from langgraph.store.base import InvalidNamespaceError, Item, MatchCondition, PutOp, SearchItem
 from langgraph.store.base.embed import get_text_at_path
 
 from recall_core import And, Condition, Filter, NewRecord, Not, Record, View, derive_id, escape_segment
@@ -35,6 +35,14 @@ def to_namespace(scope: str) -> Namespace:
 def record_id(view: View, namespace: Namespace, key: str) -> str:
     """Return the id of the record of an item."""
     return derive_id("langgraph", KIND, view.scope, *namespace, key)
+
+
+def check_namespace(namespace: Namespace) -> None:
+    """Raise InvalidNamespaceError for what items can't be put in, in a batch and with every version of the host."""
+    if not namespace or namespace[0] == "langgraph" or any("\0" in label for label in namespace):
+        raise InvalidNamespaceError(
+            f"the namespace of an item has at least one label, no NUL, and does not begin with langgraph: {namespace!r}"
+        )
 
 
 def find_texts(op: PutOp, fields: Sequence[str]) -> list[str]:

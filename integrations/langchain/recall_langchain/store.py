@@ -11,7 +11,6 @@ from langgraph.store.base import (
     BaseStore,
     GetOp,
     IndexConfig,
-    InvalidNamespaceError,
     Item,
     ListNamespacesOp,
     Op,
@@ -31,6 +30,7 @@ from .embeddings import name_space
 from .items import (
     ALL,
     Namespace,
+    check_namespace,
     find_texts,
     find_where,
     matches,
@@ -126,8 +126,8 @@ class RecallStore(Closing, BaseStore):
         listed = list(ops)
         for op in listed:
             validate_op_namespace(op)
-            if isinstance(op, PutOp) and (not op.namespace or op.namespace[0] == "langgraph"):
-                raise InvalidNamespaceError(f"an item needs a namespace that does not begin with langgraph: {op}")
+            if isinstance(op, PutOp):
+                check_namespace(op.namespace)
         puts = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
         texts = {name: find_texts(op, self._fields) for name, op in puts.items()}
         queries = dict.fromkeys(op.query for op in listed if isinstance(op, SearchOp) and op.query and op.query.strip())
