@@ -11,6 +11,7 @@ from .errors import RecallError
 if TYPE_CHECKING:
     from .aio import AsyncMemory
     from .context import strip_context
+    from .damage import Damage, Repaired
     from .doctor import Checkup
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
@@ -54,6 +55,7 @@ __all__ = [
     "CleanedUp",
     "Condition",
     "CrossEncoder",
+    "Damage",
     "Deleted",
     "Disagreement",
     "Embedder",
@@ -75,6 +77,7 @@ __all__ = [
     "Record",
     "Reembedded",
     "Reindexed",
+    "Repaired",
     "Reranker",
     "Session",
     "Settings",
@@ -100,6 +103,8 @@ _HOMES = {
     "HttpEmbedder": "embedding",
     "OnnxEmbedder": "embedding",
     "model_path": "embedding",
+    "Damage": "damage",
+    "Repaired": "damage",
     "Checkup": "doctor",
     "And": "filters",
     "Condition": "filters",

@@ -142,6 +142,7 @@ class AsyncMemory(AsyncView):
 
     flush = in_thread(Memory.flush)
     check = in_thread(Memory.check)
+    repair = in_thread(Memory.repair)
     stats = in_thread(Memory.stats)
     reembed = in_thread(Memory.reembed)
     abort_reembed = in_thread(Memory.abort_reembed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from .damage import Damage
 from .embedding import check_vectors
 from .engine import Engine
 from .models import Embedder, Stats
@@ -12,6 +13,7 @@ from .store import OWN_SPACE, Medium
 from .text import segmenter_version
 
 SHOWN_ERRORS = 5
+SHOWN_RECORDS = 20  # of one kind of damage
 PROBE = "memory"  # what is embedded to see whether that works
 MANY_CHANGES = 4_096  # vectors that the codes have not taken up, each compared in full by every search
 
@@ -26,7 +28,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """The state of a memory, and the problems that were found; none means that all is well."""
+    """The state of a memory, and the problems that were found; none means that all is well.
+
+    What is damaged in the file stands among the problems as well.
+    """
 
     stats: Stats
     model: str | None  # of the file's own vectors; None if it has none yet
@@ -40,10 +45,11 @@ class Checkup:
     network: str | None
     unindexed_changes: int
     errors: tuple[tuple[str, int], ...]  # the most frequent last errors of chunks, and how many have each
+    damages: tuple[Damage, ...]
     problems: tuple[Problem, ...]
 
 
-def examine(engine: Engine, embedder: Embedder | None, stats: Stats) -> Checkup:
+def examine(engine: Engine, embedder: Embedder | None, stats: Stats, damages: Sequence[Damage]) -> Checkup:
     """Look over an open memory, and try `embedder` on a query. Writes nothing."""
     space = engine.store.vectors.find_space(OWN_SPACE)
     model = dimensions = error = None
@@ -64,10 +70,24 @@ def examine(engine: Engine, embedder: Embedder | None, stats: Stats) -> Checkup:
         network=medium.network,
         unindexed_changes=medium.unindexed_changes,
         errors=errors,
+        damages=(),
         problems=(),
     )
     problems = (*find_file_problems(found, medium), *find_model_problems(found), *find_queue_problems(found))
-    return replace(found, problems=problems)
+    return add_damages(replace(found, problems=problems), damages)
+
+
+def add_damages(found: Checkup, damages: Sequence[Damage]) -> Checkup:
+    """Return a checkup that tells of damage, too."""
+    problems = (*map(describe_damage, damages), *found.problems)
+    return replace(found, damages=(*found.damages, *damages), problems=problems)
+
+
+def describe_damage(damage: Damage) -> Problem:
+    """Return damage as a problem, with the records concerned as far as a line can name them."""
+    names = ", ".join(damage.records[:SHOWN_RECORDS])
+    more = f" and {damage.count - SHOWN_RECORDS:,} more" if damage.count > SHOWN_RECORDS else ""
+    return Problem(f"{damage.problem} (records {names}{more})" if names else damage.problem, damage.advice)
 
 
 def find_file_problems(found: Checkup, medium: Medium) -> Iterator[Problem]:

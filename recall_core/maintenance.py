@@ -12,6 +12,11 @@ from .cleaning import Rules, check_rules, clean_up, find_moment
 from .engine import Engine
 from .errors import InvalidInputError
 from .filters import Selection, make_selection, parse_where
+from .damage import Repaired
+from .engine import Engine
+from .errors import InvalidInputError
+from .filters import Selection, make_selection
+from .integrity import repair_memory
 from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
 from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
 from .scoped import Where
@@ -116,6 +121,15 @@ class Maintenance:
             found = replace(found, vectors=reindex_vectors(engine, progress).vectors)
         engine.refresh()
         return found
+
+    def repair(self, *, dry_run: bool = False, progress: Callable[[str], object] | None = None) -> Repaired:
+        """Make again what is damaged and can be made from the truth: indexes, chunks, codes, what waits for a vector.
+
+        Records, links, the trash, vectors that callers brought and the dictionary are never changed; their damage is
+        named in `left`. Each step is told to `progress` and `done`; `dry_run` only says what would be done. Other
+        processes may go on meanwhile. Interrupted at any moment, it goes on when it is called again.
+        """
+        return repair_memory(self._engine, dry_run=dry_run, note=progress)
 
     def words(self) -> list[str]:
         """Return the words of the user dictionary, sorted."""

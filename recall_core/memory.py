@@ -18,6 +18,7 @@ from .embedding import DEFAULT, Default, resolve_embedder
 from .engine import Engine, Progress
 from .errors import EmbedderMismatchError, InvalidInputError
 from .indexer import Indexer
+from .integrity import examine_memory
 from .maintenance import Maintenance
 from .models import Embedder, Reembedded, Stats
 from .query_cache import QueryCache
@@ -129,13 +130,15 @@ class Memory(View, Maintenance):
             notes=(*found.notes, *describe_moves(found)),
         )
 
-    def check(self, embedder: Embedder | None = None) -> Checkup:
+    def check(self, embedder: Embedder | None = None, *, quick: bool = False) -> Checkup:
         """Look for what keeps the memory from working as it should, and say what to do about it.
 
-        A query is embedded to see whether that works, by `embedder` or else the one that the memory was opened with;
-        nothing is written.
+        Every part of the file is compared with what it was made from, which reads all of it; `quick` leaves out what
+        takes long. A query is embedded to see whether that works, by `embedder` or else the one that the memory was
+        opened with. Nothing is written; while the keyword index is compared other writers wait.
         """
-        return examine(self._engine, embedder or self._engine.embedder, self.stats())
+        damages = examine_memory(self._engine, quick=quick)
+        return examine(self._engine, embedder or self._engine.embedder, self.stats(), damages)
 
     def reembed(
         self,

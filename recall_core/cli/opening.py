@@ -18,7 +18,7 @@ def open_existing(db: str | None) -> Memory:
     """Open a memory file for a command that needs no vectors: no model is loaded."""
     from recall_core.memory import Memory
 
-    return Memory.open(_find(db), embedder=None)
+    return Memory.open(find_existing(db), embedder=None)
 
 
 def open_for_search(db: str | None, model: str | None, mode: str, reranker: str | None = None) -> Memory:
@@ -31,7 +31,7 @@ def open_for_search(db: str | None, model: str | None, mode: str, reranker: str 
 
     settings = Settings(reranker=CrossEncoder(reranker) if reranker else None)
     embedder = None if mode == "keyword" else resolve_model(model)
-    return Memory.open(_find(db), embedder=embedder, settings=settings)
+    return Memory.open(find_existing(db), embedder=embedder, settings=settings)
 
 
 def open_for_writing(db: str | None, model: str | None) -> Memory:
@@ -52,7 +52,7 @@ def open_for_embedding(db: str | None, model: str | None) -> Memory:
     from recall_core.memory import Memory
     from recall_core.settings import Settings
 
-    return Memory.open(_find(db), embedder=resolve_model(model), settings=Settings(backfill_interval=math.inf))
+    return Memory.open(find_existing(db), embedder=resolve_model(model), settings=Settings(backfill_interval=math.inf))
 
 
 def resolve_model(model: str | None) -> Embedder:
@@ -84,7 +84,8 @@ def locate(db: str | None) -> Path:
     return user_data_path("dualrecall", appauthor=False) / "memory.db"
 
 
-def _find(db: str | None) -> Path:
+def find_existing(db: str | None) -> Path:
+    """Return the path of the memory file. Raises StoreUnavailableError if there is none."""
     path = locate(db)
     if not path.exists() and str(path) != ":memory:":
         raise StoreUnavailableError(f"there is no memory at {path} yet; store something with recall add, or give --db")

@@ -40,6 +40,10 @@ PAGE_VECTORS = """
 SELECT chunk_key, vector FROM embedding
 WHERE space_id = ? AND chunk_key BETWEEN ? AND ? AND typeof(chunk_key) = 'integer' ORDER BY chunk_key
 """
+PAGE_CHANGES = """
+SELECT chunk_key FROM vector_change WHERE space_id = ? AND chunk_key BETWEEN ? AND ? AND typeof(chunk_key) = 'integer'
+"""
+SETTLE_PAGE = "DELETE FROM vector_change WHERE space_id = ? AND chunk_key BETWEEN ? AND ?"
 SETTLE = "DELETE FROM vector_change WHERE space_id = ? AND chunk_key <= ?"
 # Hashes are spread evenly, so the first ones are a sample, the same one in whichever order texts were stored. A text
 # that is stored several times counts once.
@@ -124,8 +128,7 @@ def take_up_changes(connection: apsw.Connection, space: Space, limit: int) -> in
     for number in np.unique(changed // PLACES).tolist():
         page = _read_page(connection, space, number)
         if page is None:
-            whole = (space.id, number * PLACES, number * PLACES + PLACES - 1)
-            page = Page(number, *_encode(select(connection, PAGE_VECTORS, whole), space, centre))
+            page = _make_page(connection, space, number, centre)
         else:
             stay, inside = ~np.isin(page.keys, changed), keys // PLACES == number
             page = Page(
@@ -152,14 +155,13 @@ def next_page(connection: apsw.Connection, space: Space, after: int) -> int | No
 
 def rebuild_page(connection: apsw.Connection, space: Space, centre: Vectors, number: int) -> int:
     """Make a page anew from its vectors; return how many there are. One without any is dropped."""
-    whole = (space.id, number * PLACES, number * PLACES + PLACES - 1)
-    keys, codes = _encode(select(connection, PAGE_VECTORS, whole), space, centre)
-    if len(keys):
-        _save_page(connection, space, _next_version(connection, space), Page(number, keys, codes))
+    page = _make_page(connection, space, number, centre)
+    if len(page.keys):
+        _save_page(connection, space, _next_version(connection, space), page)
     else:
         connection.execute("DELETE FROM code_page WHERE space_id = ? AND number = ?", (space.id, number))
-    connection.execute("DELETE FROM vector_change WHERE space_id = ? AND chunk_key BETWEEN ? AND ?", whole)
-    return len(keys)
+    connection.execute(SETTLE_PAGE, (space.id, *_keys_of(number)))
+    return len(page.keys)
 
 
 def drop_pages(connection: apsw.Connection, space: Space) -> None:
@@ -171,6 +173,24 @@ def drop_pages(connection: apsw.Connection, space: Space) -> None:
 def drop_empty_pages(connection: apsw.Connection, space: Space) -> None:
     """Drop the pages that hold no code. Who holds them in memory finds no chunk of theirs any more."""
     connection.execute("DELETE FROM code_page WHERE space_id = ? AND present = zeroblob(128)", (space.id,))
+
+
+def verify_page(connection: apsw.Connection, space: Space, number: int) -> bool:
+    """Tell whether a page can be read and holds the codes of its vectors, but for those that changed since."""
+    import numpy as np
+
+    page, centre = _read_page(connection, space, number), read_centre(connection, space)
+    if centre is None:
+        return False
+    changed = np.array([key for (key,) in select(connection, PAGE_CHANGES, (space.id, *_keys_of(number)))], np.int64)
+    wanted = _make_page(connection, space, number, centre)
+    expected = ~np.isin(wanted.keys, changed)
+    if page is None:
+        return not expected.any() and not _has_page(connection, space, number)
+    settled = ~np.isin(page.keys, changed)
+    return np.array_equal(page.keys[settled], wanted.keys[expected]) and np.array_equal(
+        page.codes[settled], wanted.codes[expected]
+    )
 
 
 def read_version(connection: apsw.Connection, space: Space) -> int:
@@ -209,6 +229,21 @@ def _encode(
 
     keys, vectors = stack_vectors(rows, space.dimensions)
     return np.array(keys, dtype=np.int64), encode(normalize(vectors), centre)
+
+
+def _keys_of(number: int) -> tuple[int, int]:
+    """Return the first and the last chunk key of a page."""
+    return number * PLACES, number * PLACES + PLACES - 1
+
+
+def _make_page(connection: apsw.Connection, space: Space, number: int, centre: Vectors) -> Page:
+    whole = (space.id, *_keys_of(number))
+    return Page(number, *_encode(select(connection, PAGE_VECTORS, whole), space, centre))
+
+
+def _has_page(connection: apsw.Connection, space: Space, number: int) -> bool:
+    sql = "SELECT 1 FROM code_page WHERE space_id = ? AND number = ?"
+    return select_one(connection, sql, (space.id, number)) is not None
 
 
 def _read_page(connection: apsw.Connection, space: Space, number: int) -> Page | None:

@@ -51,6 +51,17 @@ FORGET_GIVEN = """
 DELETE FROM embedding WHERE given AND chunk_key IN
   (SELECT chunk.key FROM chunk JOIN record ON record.key = chunk.record_key WHERE record.id = ?)
 """
+# Where the same text is cut otherwise, such vectors stay with the record: they stand for all of it.
+GIVEN = """
+SELECT space_id, vector FROM embedding JOIN chunk ON chunk.key = chunk_key WHERE record_key = ? AND given
+ORDER BY place DESC
+"""
+KEEP_GIVEN = """
+INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?2, ?3, 1 FROM chunk WHERE record_key = ?1
+  AND NOT EXISTS (SELECT 1 FROM chunk JOIN embedding ON chunk_key = chunk.key
+    WHERE record_key = ?1 AND space_id = ?2 AND given) ORDER BY place LIMIT 1
+ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector, given = 1
+"""
 # The chunk says something else now: it waits for a vector as if it were new.
 REQUEUE = """
 INSERT INTO pending(chunk_key) SELECT key FROM chunk WHERE key = ? AND embeds
@@ -188,7 +199,12 @@ class RecordTable:
                 connection.execute(UPDATE_TEXTS, (*found[0][1], stale.key))
             except apsw.ConstraintError:  # the id, made readable, is another record's
                 return False
-            _replace_chunks(connection, stale.key, stale.record.text, chunks, _old_chunks(connection, stale.key))
+            old = _old_chunks(connection, stale.key)
+            same_text = any(chunk.text is not None for chunk in old)
+            given = select(connection, GIVEN, (stale.key,)) if same_text else []
+            _replace_chunks(connection, stale.key, stale.record.text, chunks, old)
+            for space, vector in given:
+                connection.execute(KEEP_GIVEN, (stale.key, space, vector))
             return True
 
     def chunk_keys(self, record_id: str) -> list[int]:

@@ -1,0 +1,189 @@
+"""The whole of a file's integrity: what the store finds, and whether the chunks say what the records say."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from .damage import Damage, Repaired, make_damage
+from .engine import Engine
+from .models import Record
+from .store import MEMORY_PATH, ChunkDraft
+from .store.integrity import (
+    Access,
+    ChunkValues,
+    Examined,
+    MemoryAccess,
+    Names,
+    TermsBasis,
+    examine_records,
+    find_chunkless,
+    find_damage,
+    is_current,
+    mark_stale,
+    open_access,
+    present_tables,
+    read_terms_basis,
+    repair_tables,
+)
+from .terms import describe_spans, holds_words
+from .text import segmenter_version
+
+ROUNDS = 5  # of finding and repairing, since some damage hides other
+MARKED = 256  # records that are marked in one transaction
+CHUNK_KINDS = frozenset({"chunk-missing", "chunk-wrong"})
+
+Note = Callable[[str], object]
+
+
+def find_all(access: Access, now: int, *, quick: bool = False) -> list[Damage]:
+    """Examine a file; `now` is in microseconds. Nothing is written. Raises NotADatabaseError, StoreError."""
+    found = list(find_damage(access, now, quick=quick))
+    if not is_current(access):
+        return found
+    if quick:
+        return [*found, *find_chunkless(access, now)]
+    if present_tables(access) >= {"record"}:
+        found += _find_record_damage(access)
+    return found
+
+
+def examine_file(path: str, busy_timeout: float, now: int, *, quick: bool = False) -> tuple[list[Damage], bool]:
+    """Examine a file that need not be fit to be opened; tell, too, whether all was looked at: not if its schema is an
+    older one, which opening it brings up to date. Raises NotADatabaseError, StoreUnavailableError.
+    """
+    with open_access(path, busy_timeout) as access:
+        return find_all(access, now, quick=quick), is_current(access)
+
+
+def repair_file(path: str, busy_timeout: float, now: int, note: Note | None = None) -> Repaired:
+    """Repair what keeps a file from being opened, and all else that takes no segmenter."""
+    with open_access(path, busy_timeout, repairs=True) as access:
+        return _repair(access, now, None, note)
+
+
+def examine_memory(engine: Engine, *, quick: bool = False) -> list[Damage]:
+    """Examine the file of an open memory."""
+    with _reach(engine) as access:
+        return find_all(access, engine.now(), quick=quick)
+
+
+@contextlib.contextmanager
+def _reach(engine: Engine, *, repairs: bool = False) -> Iterator[Access]:
+    """Give access to the file of an open memory."""
+    if engine.store.path == MEMORY_PATH:
+        yield MemoryAccess(engine.store.database)
+        return
+    engine.store.database.check_open()
+    with open_access(engine.store.path, engine.settings.busy_timeout, repairs=repairs) as access:
+        yield access
+
+
+def repair_memory(engine: Engine, *, dry_run: bool = False, note: Note | None = None) -> Repaired:
+    """Repair the file of an open memory, or say what would be done."""
+    with _reach(engine, repairs=not dry_run) as access:
+        if dry_run:
+            return plan_repair(find_all(access, engine.now()))
+        return _repair(access, engine.now(), engine, note)
+
+
+def plan_repair(found: Sequence[Damage]) -> Repaired:
+    """Say what a repair would do about damage."""
+    plan = tuple(f"{one.problem}: {one.repair}" for one in found if one.repair is not None)
+    return Repaired(dry_run=True, done=plan, left=tuple(one for one in found if one.repair is None), pending=-1)
+
+
+def _repair(access: Access, now: int, engine: Engine | None, note: Note | None) -> Repaired:
+    done: list[str] = []
+
+    def tell(lines: Iterator[str]) -> None:
+        for line in lines:
+            done.append(line)
+            if note is not None:
+                note(line)
+
+    found = find_all(access, now, quick=False)
+    before: list[Damage] = []
+    for _ in range(ROUNDS):
+        kinds = {one.kind for one in found if one.repair is not None}
+        if engine is None:
+            kinds -= CHUNK_KINDS
+        if not kinds or found == before:
+            break
+        tell(repair_tables(access, kinds, now))
+        if engine is not None and kinds & CHUNK_KINDS:
+            tell(_reindex(access, engine))
+        before, found = found, find_all(access, now, quick=False)
+    if engine is not None:
+        engine.refresh()
+        engine.indexer.wake()
+    pending = -1 if engine is None else engine.store.vectors.count_pending()
+    return Repaired(dry_run=False, done=tuple(done), left=tuple(found), pending=pending)
+
+
+def _reindex(access: Access, engine: Engine) -> Iterator[str]:
+    """Cut and segment records anew whose chunks are not what they have to be."""
+    basis = read_terms_basis(access)
+    wrong = (one for one in examine_records(access) if one.indexed and _judge(one, basis) is not None)
+    while some := list(islice(wrong, MARKED)):
+        mark_stale(access, some)
+    yield f"cut and segmented {engine.indexer.reindex_stale()} records anew"
+
+
+def _find_record_damage(access: Access) -> Iterator[Damage]:
+    unreadable, broken = Names(), Names()
+    columns: dict[str, None] = {}
+    by_kind = {kind: Names() for kind in sorted(CHUNK_KINDS)}
+    basis = read_terms_basis(access)
+    for one in examine_records(access):
+        if one.broken == "unreadable":
+            unreadable.add(one.id)
+        elif one.broken:
+            broken.add(one.id)
+            columns.update(dict.fromkeys(one.broken.split()))
+        elif one.indexed and (kind := _judge(one, basis)) is not None:
+            by_kind[kind].add(one.id)
+    if unreadable.count:
+        yield make_damage("record-unreadable", unreadable.count, records=unreadable.names)
+    if broken.count:
+        yield make_damage("record-broken", broken.count, detail=", ".join(columns), records=broken.names)
+    for kind, names in by_kind.items():
+        if names.count:
+            yield make_damage(kind, names.count, records=names.names)
+
+
+def _judge(one: Examined, basis: TermsBasis) -> str | None:
+    """Return the kind of damage that an indexed record's chunks have."""
+    if one.record is None or one.chunks is None:
+        return None
+    if not one.chunks:
+        return "chunk-missing"
+    spans = [(chunk.start, chunk.stop) for chunk in one.chunks]
+    length = len(one.record.text)
+    if not all(isinstance(n, int) for span in spans for n in span):
+        return "chunk-wrong"
+    if not one.current or not all(0 <= start <= stop <= length for start, stop in spans):
+        return "chunk-wrong"
+    wanted = describe_spans(one.record, spans, basis.words)
+    comparable = basis.segmenter == segmenter_version() and not holds_words(one.record, basis.changed)
+    for chunk, draft in zip(one.chunks, wanted, strict=True):
+        if chunk.hash != draft.hash or (comparable and _terms(chunk) != _terms(draft)):
+            return "chunk-wrong"
+    if not _covers(one.record, spans):
+        return "chunk-missing"
+    return None if [chunk.place for chunk in one.chunks] == list(range(len(spans))) else "chunk-wrong"
+
+
+def _covers(record: Record, spans: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether no text lies outside of all spans but space."""
+    reached = 0
+    for start, stop in sorted(spans):
+        if record.text[reached:start].strip():
+            return False
+        reached = max(reached, stop)
+    return not record.text[reached:].strip()
+
+
+def _terms(chunk: ChunkValues | ChunkDraft) -> tuple[object, ...]:
+    return chunk.tokens, chunk.latin, chunk.grams, chunk.words, chunk.labels
