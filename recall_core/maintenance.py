@@ -9,13 +9,10 @@ from pathlib import Path
 
 from .backup import back_up
 from .cleaning import Rules, check_rules, clean_up, find_moment
-from .engine import Engine
-from .errors import InvalidInputError
-from .filters import Selection, make_selection, parse_where
 from .damage import Repaired
 from .engine import Engine
 from .errors import InvalidInputError
-from .filters import Selection, make_selection
+from .filters import Selection, make_selection, parse_where
 from .integrity import repair_memory
 from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
 from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed

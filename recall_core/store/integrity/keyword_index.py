@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import apsw
 
@@ -43,24 +43,28 @@ def find_term_damage(access: Access) -> Iterator[Damage]:
         return
 
 
+# From the gentle to the rough: which of the index and its tables are dropped by force; None: nothing is dropped.
+WAYS = (None, (), (KEYWORD_INDEX,), (KEYWORD_INDEX, *SHADOWS))
+
+
 def rebuild(access: Access) -> str:
     """Make the index anew from the chunks, in one transaction."""
-    for drop in (None, False, True):  # from the gentle to the rough
+    for forced in WAYS:
         try:
-            _rebuild(access, drop)
+            _rebuild(access, forced)
             break
         except (apsw.SQLError, apsw.CorruptError):
-            if drop:
+            if forced == WAYS[-1]:
                 raise
     return "made the keyword index anew from the chunks"
 
 
-def _rebuild(access: Access, forced: bool | None) -> None:
+def _rebuild(access: Access, forced: Collection[str] | None) -> None:
     """Fill the index anew; unless `forced` is None, make its tables anew before."""
     with access.write() as connection:
         if forced is not None:
             for name in (KEYWORD_INDEX, *SHADOWS):
-                drop_table(connection, name, forced=forced)
+                drop_table(connection, name, forced=name in forced)
             connection.execute(wanted_schema(SCHEMA_VERSION).tables[KEYWORD_INDEX])
         connection.execute("INSERT INTO chunk_fts(chunk_fts) VALUES ('rebuild')")
         connection.execute(COMPARE)

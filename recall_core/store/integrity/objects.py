@@ -31,8 +31,8 @@ SELECT one.key, one.record_key, one.place, other.hash FROM
   JOIN (SELECT key, hash FROM chunk INDEXED BY chunk_hash WHERE hash IS NOT NULL) AS other ON other.key = one.key
 """
 INSERT_SALVAGED = """
-INSERT INTO chunk(key, record_key, place, hash, start, stop, tokens, latin, grams, words, labels)
-VALUES (?, ?, ?, ?, 0, 0, 0, '', '', '', '')
+INSERT INTO chunk(key, record_key, place, hash, start, stop, tokens, latin, grams, words, labels, embeds)
+VALUES (?, ?, ?, ?, 0, 0, 0, '', '', '', '', 0)
 """
 # Where a table that counts its keys on is made again, it goes on behind what others may still hold.
 SEQUENCES = {
@@ -178,7 +178,9 @@ def _renew(access: Access, name: str, *, forced: bool) -> list[str]:
     with access.write() as connection:
         kept = _salvage_chunks(connection) if name == "chunk" else []
         done = _complete(connection, wanted_schema(known_version(connection)), [name], forced=forced)
-        connection.executemany(INSERT_SALVAGED, kept)
+        if kept:  # no text is embedded by what is left of a chunk: the records are indexed anew before
+            connection.executemany(INSERT_SALVAGED, kept)
+            connection.execute("UPDATE record SET indexed = 0 WHERE key IN (SELECT record_key FROM chunk)")
     return done
 
 
