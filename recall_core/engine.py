@@ -11,7 +11,6 @@ from .causes import Cause
 from .chunking import split_pages
 from .drafting import check_space, make_record, read_mapping, redact_record
 from .errors import InvalidInputError
-from .filters import Selection
 from .forks import lazy
 from .indexer import Indexer
 from .models import Embedder, GivenVector, Json, NewRecord, Record
@@ -92,33 +91,6 @@ def write_record(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bo
     """Store one record below `base`."""
     draft = make_draft(engine, base, new, once_per_turn=once_per_turn)
     return store_drafts(engine, [new], [draft])[0].record
-
-
-def change_records(
-    engine: Engine,
-    base: str,
-    add: Iterable[NewRecord | Mapping[str, Json]],
-    delete: Sequence[str],
-    *,
-    skips_taken: bool,
-) -> list[Record]:
-    """Delete records below `base` and store others there, in one transaction; what has a taken id may be skipped."""
-    try:
-        news, drafts = make_drafts(engine, base, list(add))
-    except TypeError:
-        raise InvalidInputError(f"add is an iterable of NewRecord values or mappings, not {add!r}") from None
-    below = Selection(scope=base, now=engine.now(), ignores_expiry=True)
-
-    def make_room(drafts: Sequence[Draft]) -> list[bool]:
-        if delete:
-            engine.store.records.delete(delete, below)
-        if not skips_taken:
-            return [True] * len(drafts)
-        ids = [draft.record.id for draft in drafts]
-        taken = {record.id for record in engine.store.records.get(ids, replace(below, ignores_expiry=False))}
-        return [id not in taken for id in ids]
-
-    return [stored.record for stored in store_drafts(engine, news, drafts, make_room)]
 
 
 def store_drafts(

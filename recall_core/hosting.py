@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from . import drafting
-from .engine import change_records
+from .deletion import delete_records, erase
+from .engine import make_drafts, store_drafts
 from .errors import InvalidInputError
-from .filters import Filter, make_selection
 from .models import Json, NewRecord, Record
-from .scopes import join_scopes
-from .times import from_micros
-
-if TYPE_CHECKING:
-    from .engine import Engine
+from .scoped import Scoped, Where
+from .store import Draft
 
 
-class Hosting:
+class Hosting(Scoped):
     """The part of a view that serves the stores of agent frameworks."""
-
-    _engine: Engine
-    _base: str
 
     def change(
         self,
@@ -30,8 +24,8 @@ class Hosting:
         *,
         if_taken: Literal["raise", "skip"] = "raise",
     ) -> list[Record]:
-        """Delete records for good and store others, all in one transaction: all of it happens, or nothing. Return what
-        was stored, in its order.
+        """Delete records for good, as `delete(hard=True)` does, and store others, all in one transaction: all of it
+        happens, or nothing. Return what was stored, in its order.
 
         With `if_taken="skip"` what has the id of a stored record is passed over and not returned, so that the same call
         can be made again. Ids to delete that are not in this scope are passed over.
@@ -40,13 +34,26 @@ class Hosting:
         """
         if if_taken not in ("raise", "skip"):
             raise InvalidInputError(f"if_taken is {if_taken!r}; choose raise or skip")
-        ids = drafting.check_ids(delete)
-        return change_records(self._engine, self._base, add, ids, skips_taken=if_taken == "skip")
+        engine, ids = self._engine, drafting.check_ids(delete)
+        if not isinstance(add, Iterable):
+            raise InvalidInputError(f"add is an iterable of NewRecord values or mappings, not {add!r}")
+        news, drafts = make_drafts(engine, self._base, list(add))
 
-    def scopes(self, scope: str = "", where: Mapping[str, Json] | Filter | None = None) -> list[str]:
+        def make_room(drafts: Sequence[Draft]) -> list[bool]:
+            if ids:
+                delete_records(engine, ids, self._select(ignores_expiry=True), hard=True)
+            if if_taken == "raise":
+                return [True] * len(drafts)
+            found = engine.store.records.get([draft.record.id for draft in drafts], self._select())
+            taken = {record.id for record in found}
+            return [draft.record.id not in taken for draft in drafts]
+
+        stored = store_drafts(engine, news, drafts, make_room)
+        if ids:
+            erase(engine)
+        return [one.record for one in stored]
+
+    def scopes(self, scope: str = "", where: Where | None = None) -> list[str]:
         """Return the scopes, `scope` and below, that hold records, sorted, as paths below the view's own."""
-        selection = make_selection(
-            now=from_micros(self._engine.now()), scope=join_scopes(self._base, scope), where=where
-        )
-        found = self._engine.store.records.scopes(selection)
+        found = self._engine.store.records.scopes(self._select(scope, where))
         return [path[len(self._base) :].removeprefix("/") for path in found]

@@ -44,6 +44,22 @@ def test_a_change_with_a_fault_in_it_changes_nothing(memory):
     assert texts(memory) == ["old"]
 
 
+def test_what_a_change_deletes_is_gone_for_good_from_the_trash_too(memory):
+    memory.add("old", id="1")
+    memory.delete("1")
+    memory.add("older", id="2")
+    memory.change(delete=["1", "2"])
+    assert (memory.records(), memory.deleted(), memory.restore(["1", "2"])) == ([], [], [])
+
+
+def test_a_text_that_a_change_deletes_is_not_left_in_the_file(db_path):
+    with Memory.open(db_path, embedder=None) as memory:
+        memory.add("zwiebelfisch", id="1")
+        memory.change([{"text": "other"}], delete="1")
+        for path in db_path.parent.glob(f"{db_path.name}*"):
+            assert b"zwiebelfisch" not in path.read_bytes()
+
+
 def test_a_deleted_id_can_be_given_again_in_the_same_change(memory):
     memory.add("old", id="1")
     memory.change([{"text": "new", "id": "1"}], delete="1")

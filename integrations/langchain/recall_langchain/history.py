@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessageChunk, BaseMessage, trim_messages
 from recall_core import And, Condition, NewRecord
 
 from .messages import KIND, join_chunks, role_of, to_message, to_payload
-from .opening import Closing, Opened, Source, delete_all
+from .opening import Closing, Opened, Source
 
 ALL = 2**62  # more messages than any conversation has
 
@@ -60,7 +60,8 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
     def clear(self) -> None:
         """Delete the messages for good."""
         here = Condition("@scope", "eq", self._session.scope)
-        delete_all(self._view, And([here, Condition("@kind", "eq", KIND)]), self._session.id)
+        messages = And([here, Condition("@kind", "eq", KIND)])
+        self._view.forget(where=messages, session=self._session.id, hard=True)
 
     async def aclear(self) -> None:
         """Delete the messages for good."""

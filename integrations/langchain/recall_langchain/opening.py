@@ -57,15 +57,9 @@ class Closing:
         self.close()
 
 
-def read_all(view: View, where: Filter, session: str | None = None) -> Iterator[Record]:
+def read_all(view: View, where: Filter) -> Iterator[Record]:
     """Yield all records that a filter admits, in the order of their ids."""
     after: str | None = None
-    while page := view.records(where=where, session=session, limit=PAGE, after=after):
+    while page := view.records(where=where, limit=PAGE, after=after):
         yield from page
         after = page[-1].id
-
-
-def delete_all(view: View, where: Filter, session: str | None = None) -> None:
-    """Delete all records that a filter admits, for good."""
-    while page := view.records(where=where, session=session, limit=PAGE):
-        view.change(delete=[record.id for record in page])

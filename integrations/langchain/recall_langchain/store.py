@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from langgraph.store.base import (
     BaseStore,
@@ -93,6 +95,7 @@ class RecallStore(Closing, BaseStore):
         self._space = None if self._embeddings is None else name_space(self._embeddings, "langgraph")
         self._fields = list((index or {}).get("fields") or ["$"])
         self.ttl_config = ttl
+        self._swept = time.monotonic()
         self.degraded: str | None = None
         """What the last search could not use the vectors for, None if it could."""
 
@@ -122,6 +125,18 @@ class RecallStore(Closing, BaseStore):
                     self._note(error)
         return await asyncio.to_thread(self._run, batch)
 
+    def sweep_ttl(self) -> int:
+        """Delete what has expired for good and return how many items that were; none of them is seen before, either."""
+        expired = Condition("@expires_at", "lte", datetime.now(UTC))
+        return self._view.forget(where=And([ALL, expired]), hard=True).count
+
+    def _sweep(self) -> None:
+        """Sweep with a write if the last time is as long ago as the configuration says."""
+        minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
+        if minutes is not None and time.monotonic() - self._swept >= minutes * 60:
+            self._swept = time.monotonic()
+            self.sweep_ttl()
+
     def _plan(self, ops: Iterable[Op]) -> Batch:
         listed = list(ops)
         for op in listed:
@@ -145,6 +160,7 @@ class RecallStore(Closing, BaseStore):
             # What is replaced keeps the time that it was made at; so it is not deleted first.
             gone = [record_id(self._view, *name) for name, op in batch.puts.items() if op.value is None]
             self._view.change(add, gone)
+            self._sweep()
         return results
 
     def _read(self, op: Op, batch: Batch) -> Result:
@@ -194,7 +210,7 @@ class RecallStore(Closing, BaseStore):
         """Let items live as long again as they were given to live."""
         for record in records:
             if wanted and record.payload["ttl"] is not None:
-                self._view.update(record.id, ttl=record.payload["ttl"] * 60)
+                self._view.touch(record.id, ttl=record.payload["ttl"] * 60)
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
         namespaces = map(to_namespace, self._view.scopes(where=ALL))

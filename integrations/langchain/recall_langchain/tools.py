@@ -50,9 +50,8 @@ def make_tools(
 
     def forget(id: Annotated[str, "The id of the memory, as search_memory shows it in brackets."]) -> str:
         """Delete something from the long-term memory for good, since the user wants it or it is wrong."""
-        found = here().get(id)
-        here().change(delete=id)
-        return "Forgotten." if found else f"Nothing with the id {id} is remembered; search_memory shows the ids."
+        deleted = here().delete(id, hard=True)
+        return "Forgotten." if deleted else f"Nothing with the id {id} is remembered; search_memory shows the ids."
 
     return [_make_tool(function) for function in (search_memory, remember, forget)]
 

@@ -16,7 +16,7 @@ from recall_core.models import Mode
 
 from .documents import DocumentFilter, find_where, record_id, to_document, to_record
 from .embeddings import name_space
-from .opening import Closing, Opened, Source, delete_all
+from .opening import Closing, Opened, Source
 
 BATCH = 256  # texts that are embedded and stored together
 
@@ -99,12 +99,12 @@ class RecallVectorStore(Closing, VectorStore):
     ) -> bool | None:
         """Delete documents for good: those with these ids, those that a filter admits, or all if neither is given."""
         if ids is not None and filter is None:
-            self._view.change(delete=[record_id(self._view, id) for id in ids])
+            self._view.delete([record_id(self._view, id) for id in ids], hard=True)
             return True
         where = find_where(self._view, filter)
         if ids is not None:
             where = And([where, Condition("@id", "in", [record_id(self._view, id) for id in ids])])
-        delete_all(self._view, where)
+        self._view.forget(where=where, hard=True)
         return True
 
     async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool | None:
