@@ -194,7 +194,7 @@ def frozen(request, tmp_path):
     """Return a copy of a file that an earlier version wrote, and what it answered then."""
     copy = tmp_path / request.param.name
     shutil.copyfile(request.param, copy)
-    return copy, json.loads(request.param.with_suffix(".json").read_text("utf-8"))
+    return copy, {"links": [], "deleted": []} | json.loads(request.param.with_suffix(".json").read_text("utf-8"))
 
 
 def test_there_is_a_frozen_file_of_each_version():
@@ -395,3 +395,34 @@ def test_all_chunks_of_earlier_versions_are_embedded_and_nobody_has_claimed_one(
     with closing(sqlite3.connect(second)) as connection:
         assert connection.execute("SELECT DISTINCT embeds FROM chunk").fetchall() == [(1,)]
         assert connection.execute("SELECT DISTINCT owner, leased_until FROM pending").fetchall() == [(None, 0)]
+
+
+# From the third version to the fourth
+
+
+def test_what_a_file_of_the_fourth_version_has_deleted_can_be_restored(tmp_path):
+    path = tmp_path / "fourth.db"
+    shutil.copyfile(DATA / "schema-4.db", path)
+    clock = FixedClock()
+    clock.seconds = json.loads((DATA / "schema-4.json").read_text("utf-8"))["now"]
+    with open_memory(path, clock=clock) as memory:
+        assert [record.text for record in memory.restore("gone")] == ["gone"]
+        assert [(link.source, link.target) for link in memory.links("gone")] == [("gone", "deploy")]
+        found = memory.search("", mode="semantic", fusion="plain", vector=[0.5, 1.0, 0.0], space="host")
+        assert (found[0].record.id, memory.flush(), vector_faults(memory)) == ("gone", 0, [])
+    assert faults(path) == []
+
+
+def test_the_words_that_earlier_versions_deleted_are_cleared_with_the_next_ones(tmp_path):
+    path = tmp_path / "third.db"
+    shutil.copyfile(DATA / "schema-3.db", path)
+    assert b"gone" in path.read_bytes()
+    with open_memory(path) as memory:
+        assert (memory.deleted(), memory._engine.store.remains.count()) == ([], 1)
+        memory.delete("deploy", hard=True)
+    assert b"gone" not in path.read_bytes()
+
+
+def test_a_new_file_has_nothing_to_clear(old):
+    with open_memory(old) as memory:
+        assert memory._engine.store.remains.count() == 0

@@ -166,6 +166,9 @@ CREATE TABLE link(
 ) WITHOUT ROWID;
 CREATE INDEX link_to ON link(to_key);
 
+-- What earlier versions deleted was not counted.
+INSERT INTO meta(key, value) SELECT '{DELETED_TERMS}', '1' FROM sqlite_sequence WHERE name = 'chunk';
+
 DROP TRIGGER record_after_insert;
 CREATE TRIGGER record_after_insert AFTER INSERT ON record WHEN EXISTS (SELECT 1 FROM replaced) BEGIN
   {_DROP_REPLACED_LINKS}

@@ -67,7 +67,9 @@ def fill(path: Path, clock: FixedClock) -> None:
         for turn, (role, text) in enumerate(TALK):
             session.append(role, text, turn=turn, id=f"t{turn}")
         memory.update("deploy", tags=["deploy"])
-        memory.add("gone", id="gone")
+        memory.add("gone", id="gone", vector=[0.5, 1.0, 0.0], space=HOST_SPACE)
+        memory.link("deploy", "whale", "concerns")
+        memory.link("gone", "deploy")
         memory.delete("gone")
         clock.advance(days=2)
 
@@ -83,6 +85,10 @@ def describe(memory: Memory) -> dict[str, object]:
         "totals": [stats.records, stats.chunks, stats.sessions, stats.pending, stats.failed],
         "keyword": {query: _find(memory, query, mode="keyword") for query in QUERIES},
         "near": {query: _find(memory, query, mode="semantic", fusion="plain") for query in QUERIES},
+        "links": [_show(link) for link in memory.links(["deploy", "whale"])],
+        "deleted": [
+            _show(deleted.record) | {"deleted_at": deleted.deleted_at.isoformat()} for deleted in memory.deleted()
+        ],
         "host": _find(memory, "", mode="semantic", fusion="plain", vector=[1.0, 0.0, 0.5], space=HOST_SPACE),
     }
 
