@@ -33,7 +33,8 @@ def delete_records(engine: Engine, ids: Sequence[str], selection: Selection, *, 
         store.records.delete(ids, selection)
         while store.trash.delete(selection, BATCH, ids):
             pass
-    erase(engine)
+    if count:
+        erase(engine)
     return count
 
 

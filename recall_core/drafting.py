@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
@@ -18,6 +19,9 @@ from .text import clean_json, clean_text
 from .times import MICROS_PER_SECOND, Time, from_micros, to_micros
 
 MAX_NAME = 512  # characters of an id, a session, a role, a kind, a source or a tag
+MAX_TEXT = 1_000_000  # characters of a text; more is a file, to be stored in parts
+MAX_TAGS = 1_000
+MAX_METADATA, MAX_PAYLOAD = 1_000_000, 16_000_000  # characters of their JSON
 MAX_INTEGER = 2**63 - 1
 
 REDACTED_FIELDS = ("text", "tags", "metadata", "payload", "source")
@@ -52,7 +56,7 @@ def make_record(new: NewRecord, base: str, now: int) -> Record:
         kind=check_name(new.kind, "kind"),
         tags=check_tags(new.tags),
         metadata=check_metadata(new.metadata),
-        payload=clean_json(new.payload),
+        payload=check_payload(new.payload),
         source=None if new.source is None else check_name(new.source, "source"),
         importance=check_importance(new.importance),
         created_at=from_micros(created_at),
@@ -86,6 +90,11 @@ def check_text(text: str) -> str:
     """Return a text as it can be stored: NUL and lone surrogates become U+FFFD."""
     if not isinstance(text, str):
         raise InvalidInputError(f"text is a string, not {type(text).__name__}; store other data as payload")
+    if len(text) > MAX_TEXT:
+        raise InvalidInputError(
+            f"text has {len(text):,} characters ({text[:40]!r}…), at most {MAX_TEXT:,} are allowed; "
+            "store it in parts, such as chapters"
+        )
     return clean_text(text)
 
 
@@ -151,9 +160,12 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     if isinstance(tags, str):
         tags = (tags,)
     try:
-        return tuple(dict.fromkeys(check_name(tag, "a tag") for tag in tags))
+        found = tuple(dict.fromkeys(check_name(tag, "a tag") for tag in tags))
     except TypeError:
         raise InvalidInputError(f"tags is a sequence of strings, not {tags!r}") from None
+    if len(found) > MAX_TAGS:
+        raise InvalidInputError(f"there are {len(found):,} tags, at most {MAX_TAGS:,} are allowed; use metadata")
+    return found
 
 
 def check_metadata(metadata: Mapping[str, Json] | None) -> dict[str, Json]:
@@ -163,7 +175,21 @@ def check_metadata(metadata: Mapping[str, Json] | None) -> dict[str, Json]:
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata is a mapping with string keys, not {metadata!r}")
     cleaned: dict[str, Json] = clean_json(dict(metadata))
+    _check_size(cleaned, "metadata", MAX_METADATA, "store large values as payload")
     return cleaned
+
+
+def check_payload(payload: Json) -> Json:
+    """Return a payload as it can be stored."""
+    cleaned = clean_json(payload)
+    _check_size(cleaned, "payload", MAX_PAYLOAD, "store it as a file, and its path here")
+    return cleaned
+
+
+def _check_size(value: Json, what: str, most: int, advice: str) -> None:
+    size = len(json.dumps(value, ensure_ascii=False)) if value else 0
+    if size > most:
+        raise InvalidInputError(f"{what} has {size:,} characters as JSON, at most {most:,} are allowed; {advice}")
 
 
 def check_importance(importance: float) -> float:

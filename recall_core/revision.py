@@ -14,7 +14,6 @@ from .errors import RecordNotFoundError
 from .filters import Selection
 from .models import Json, NewRecord, Record
 from .scopes import join_scopes
-from .text import clean_json
 from .times import Time, from_micros, to_micros
 
 INDEXED_FIELDS = ("text", "role", "tags", "metadata", "source")
@@ -115,7 +114,7 @@ _CHECKS = {
     "kind": lambda value: drafting.check_name(value, "kind"),
     "tags": drafting.check_tags,
     "metadata": drafting.check_metadata,
-    "payload": clean_json,
+    "payload": drafting.check_payload,
     "source": _optional_name("source"),
     "importance": drafting.check_importance,
     "created_at": lambda value: from_micros(to_micros(value, "created_at")),

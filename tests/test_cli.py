@@ -162,7 +162,7 @@ def test_search_prints_json_of_a_known_shape(db_path):
     found = run_json(db_path, "search", "docker", "--mode", "keyword")
     assert list(found) == ["query", "mode", "degraded", "hits"]
     (hit,) = found["hits"]
-    assert list(hit) == ["relevance", "score", "record", "chunk", "highlights", "why"]
+    assert list(hit) == ["relevance", "score", "record", "chunk", "highlights", "why", "links"]
     assert list(hit["record"]) == RECORD_KEYS
     assert list(hit["chunk"]) == ["index", "start", "end", "text"]
     assert [hit["chunk"]["text"][start:end] for start, end in hit["highlights"]] == ["Docker"]

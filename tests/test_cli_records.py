@@ -83,7 +83,7 @@ def test_delete_asks_on_a_terminal(db_path, answer, code, left):
     os.close(ours)
     os.close(theirs)
     assert done.returncode == code
-    assert b"Delete 1 memory for good?" in done.stderr
+    assert b"Delete 1 memory?" in done.stderr
     assert len(run_json(db_path, "list")["records"]) == left
 
 

@@ -88,7 +88,9 @@ def test_a_link_beyond_the_scope_can_not_be_made(memory, source, target):
     assert memory.links(["fix", "other"]) == []
 
 
-@pytest.mark.parametrize("arguments", [("fix", "fix"), ("fix", "error", ""), ("", "fix"), ("fix", 5), ("fix", "error", "x" * 513)])
+@pytest.mark.parametrize(
+    "arguments", [("fix", "fix"), ("fix", "error", ""), ("", "fix"), ("fix", 5), ("fix", "error", "x" * 513)]
+)
 def test_what_is_no_link_is_refused(memory, arguments):
     with pytest.raises(InvalidInputError):
         memory.link(*arguments)

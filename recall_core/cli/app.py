@@ -18,6 +18,7 @@ from .doctor import doctor
 from .embedding import embed
 from .importing import import_file
 from .insight import merge, similar
+from .lifecycle import deleted, forget, link, restore, touch, unlink
 from .maintenance import backup, cleanup, reindex, vacuum
 from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
@@ -81,7 +82,8 @@ def app(context: click.Context) -> None:
 
 
 _COMMANDS = (
-    *(add, search, context, list_records, get, delete, import_file, stats),
+    *(add, search, context, list_records, get, delete, restore, deleted, forget, touch, link, unlink),
+    *(import_file, stats),
     *(similar, merge, embed, reembed, models),
     *(cleanup, vacuum, reindex, dictionary, backup),
     doctor,

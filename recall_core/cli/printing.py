@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from recall_core.models import Hit, Record, Span, Stats
+from recall_core.models import Hit, Link, Record, Span, Stats
 
 from .excerpts import cut_excerpt
 from .output import is_styled, one_line, open_console, terminal_width, visible, write
@@ -19,6 +19,7 @@ INDENT = 4
 EXCERPT_LINES = 3
 HIGHLIGHT = "bold yellow"
 DIM = "dim"
+LINKED_TEXT = 60  # characters of a linked record
 
 
 def print_hits(hits: Sequence[Hit], query: Query, shows_why: bool) -> None:
@@ -27,11 +28,13 @@ def print_hits(hits: Sequence[Hit], query: Query, shows_why: bool) -> None:
     for place, hit in enumerate(hits):
         excerpt, spans = _excerpt(hit.chunk.text, query, EXCERPT_LINES * (width - INDENT))
         facts = [f"{hit.relevance:.2f}", hit.record.id, *record_facts(hit.record)]
-        reasons = str(hit.why) if shows_why else ""
+        notes = [describe_link(link, hit.record) for link in hit.links]
+        if shows_why:
+            notes.append(f"({hit.why})")
         if is_styled():
-            _draw_hit(facts, excerpt, spans, reasons)
+            _draw_hit(facts, excerpt, spans, notes)
         else:
-            write("\n".join(_plain_hit(facts, excerpt, reasons)) + ("\n" if place < len(hits) - 1 else ""))
+            write("\n".join(_plain_hit(facts, excerpt, notes)) + ("\n" if place < len(hits) - 1 else ""))
 
 
 def print_list(records: Sequence[Record]) -> None:
@@ -53,9 +56,19 @@ def print_list(records: Sequence[Record]) -> None:
     open_console().print(table)
 
 
-def print_record(record: Record) -> None:
-    """Print all that is stored of a record."""
-    facts = "\n".join(f"{name:<12}{visible(value)}" for name, value in _record_rows(record))
+def shorten(text: str, characters: int) -> str:
+    """Return the beginning of a text as one line of at most so many characters."""
+    line = one_line(text)
+    return line if len(line) <= characters else line[: characters - 1] + "…"
+
+
+def print_record(record: Record, links: Sequence[Link], linked: Mapping[str, Record]) -> None:
+    """Print all that is stored of a record, and what it is linked with; `linked` holds those records by id."""
+    rows = list(_record_rows(record))
+    for link in links:
+        other = linked[link.target if link.source == record.id else link.source]
+        rows.append(("link", f"{describe_link(link, record)}: {shorten(other.text, LINKED_TEXT)}"))
+    facts = "\n".join(f"{name:<12}{visible(value)}" for name, value in rows)
     write(f"{facts}\n\n{visible(record.text)}\n")
 
 
@@ -77,6 +90,13 @@ def print_stats(stats: Stats) -> None:
 def _describe_queries(stats: Stats) -> str:
     share = stats.query_hits / (stats.query_hits + stats.query_misses)
     return f"{stats.query_hits:,} found in memory, {stats.query_misses:,} embedded ({share:.0%} hits)"
+
+
+def describe_link(link: Link, record: Record) -> str:
+    """Say how a record is linked with another."""
+    if link.source == record.id:
+        return one_line(f"{link.kind} → {link.target}")
+    return one_line(f"← {link.kind} {link.source}")
 
 
 def record_facts(record: Record) -> list[str]:
@@ -117,14 +137,14 @@ def _excerpt(text: str, query: Query, cells: int) -> tuple[str, list[Span]]:
     return cut_excerpt(line, term_spans(line, query), cells)
 
 
-def _plain_hit(facts: Sequence[str], excerpt: str, reasons: str) -> Iterator[str]:
+def _plain_hit(facts: Sequence[str], excerpt: str, notes: Sequence[str]) -> Iterator[str]:
     yield "  ".join(facts)
     yield " " * INDENT + excerpt
-    if reasons:
-        yield f"{' ' * INDENT}({reasons})"
+    for note in notes:
+        yield " " * INDENT + note
 
 
-def _draw_hit(facts: Sequence[str], excerpt: str, spans: Sequence[Span], reasons: str) -> None:
+def _draw_hit(facts: Sequence[str], excerpt: str, spans: Sequence[Span], notes: Sequence[str]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -136,6 +156,6 @@ def _draw_hit(facts: Sequence[str], excerpt: str, spans: Sequence[Span], reasons
     console = open_console()
     console.print(head, soft_wrap=True)
     console.print(Padding.indent(body, INDENT))
-    if reasons:
-        console.print(Padding.indent(Text(f"({reasons})", style=DIM), INDENT))
+    for note in notes:
+        console.print(Padding.indent(Text(note, style=DIM), INDENT))
     console.print()

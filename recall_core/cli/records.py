@@ -10,14 +10,18 @@ import click
 
 from .opening import open_existing
 from .options import db_option, json_option, parse_object, scope_option, session_option, where_option
-from .output import NOTHING, one_line, tell, write, write_json
-from .printing import print_list, print_record
-from .shapes import record_shape
+from .output import NOTHING, tell, write, write_json
+from .printing import print_list, print_record, shorten
+from .shapes import link_shape, record_shape
 
 if TYPE_CHECKING:
     from recall_core.memory import Memory
 
 ids_argument = click.argument("ids", metavar="ID...", nargs=-1, required=True)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+hard_option = click.option(
+    "--hard", is_flag=True, help="For good: no restore, and no word of them is left in the file, which takes longer."
+)
 SHOWN = 10  # memories named before asking whether to delete them
 SHOWN_TEXT = 60  # characters of each
 
@@ -61,51 +65,75 @@ def list_records(
 @db_option
 @json_option
 def get(ids: Sequence[str], db: str | None, as_json: bool) -> None:
-    """Print memories in full. The exit code is 1 if one of them does not exist."""
+    """Print memories in full, and with what they are linked. The exit code is 1 if one of them does not exist."""
     with open_existing(db) as memory:
-        found = memory.get(ids)
+        found, links = memory.get(ids), memory.links(ids)
+        linked = {record.id: record for record in memory.get({id for one in links for id in (one.source, one.target)})}
     known = {record.id for record in found}
     missing = [id for id in dict.fromkeys(ids) if id not in known]
     if as_json:
-        write_json({"records": [record_shape(record) for record in found], "missing": missing})
+        write_json(
+            {
+                "records": [record_shape(record) for record in found],
+                "missing": missing,
+                "links": [link_shape(link) for link in links],
+                "linked": [record_shape(record) for id, record in sorted(linked.items()) if id not in known],
+            }
+        )
     else:
         for record in found:
-            print_record(record)
-    _end(missing)
+            own = [link for link in links if record.id in (link.source, link.target)]
+            print_record(record, [link for link in own if {link.source, link.target} <= linked.keys()], linked)
+    end_with(missing)
 
 
 @click.command()
 @ids_argument
-@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@hard_option
+@yes_option
 @db_option
 @json_option
-def delete(ids: Sequence[str], yes: bool, db: str | None, as_json: bool) -> None:
-    """Delete memories for good. Asks first on a terminal; the exit code is 1 if one of them does not exist."""
+def delete(ids: Sequence[str], hard: bool, yes: bool, db: str | None, as_json: bool) -> None:
+    """Delete memories. recall restore brings them back for 30 days, unless --hard is given.
+
+    Asks first on a terminal; the exit code is 1 if one of them does not exist.
+    """
     with open_existing(db) as memory:
         if not yes and sys.stdin.isatty():
-            _ask(memory, ids)
-        # One by one, since only then it is known which of them there were; expired ones can't be read any more.
-        deleted = [id for id in dict.fromkeys(ids) if memory.delete(id)]
+            _ask(memory, ids, hard)
+        deleted = _delete(memory, list(dict.fromkeys(ids)), hard)
     missing = [id for id in dict.fromkeys(ids) if id not in set(deleted)]
     if as_json:
         write_json({"deleted": deleted, "missing": missing})
     else:
         write(f"deleted {len(deleted)}")
-    _end(missing)
+    end_with(missing)
 
 
-def _ask(memory: Memory, ids: Sequence[str]) -> None:
+def _delete(memory: Memory, ids: list[str], hard: bool) -> list[str]:
+    """Delete memories and return which of them there were."""
+    # One by one, since only then that is known: expired ones can't be read any more.
+    moved = {id for id in ids if memory.delete(id)}
+    if not hard:
+        return [id for id in ids if id in moved]
+    before = {id for id in ids if id not in moved and memory.delete(id, hard=True)}  # had been deleted already
+    memory.delete(moved, hard=True)  # at once: clearing the file costs the same for one and for many
+    return [id for id in ids if id in moved | before]
+
+
+def _ask(memory: Memory, ids: Sequence[str], hard: bool) -> None:
     for record in memory.get(ids[:SHOWN]):
-        text = one_line(record.text)
-        tell(f"{record.id}  {text[:SHOWN_TEXT]}{'…' if len(text) > SHOWN_TEXT else ''}")
+        tell(f"{record.id}  {shorten(record.text, SHOWN_TEXT)}")
     count = len(set(ids))
-    if not click.confirm(f"Delete {count} {'memory' if count == 1 else 'memories'} for good?", err=True):
+    what = f"{count} {'memory' if count == 1 else 'memories'}{' for good' if hard else ''}"
+    if not click.confirm(f"Delete {what}?", err=True):
         tell("nothing was deleted")
         click.get_current_context().exit(NOTHING)
 
 
-def _end(missing: list[str]) -> None:
+def end_with(missing: list[str], what: str = "there is no memory with the id") -> None:
+    """End the command, with an exit code and a line for each id that was missing if there are any."""
     for id in missing:
-        tell(f"there is no memory with the id {id}")
+        tell(f"{what} {id}")
     if missing:
         click.get_current_context().exit(NOTHING)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from recall_core.models import Hit, Json, Record, Span, Stats
+from recall_core.models import Hit, Json, Link, Record, Span, Stats
 from recall_core.transfer.report import Imported
 
 
@@ -41,6 +41,17 @@ def hit_shape(hit: Hit, highlights: Sequence[Span]) -> dict[str, Json]:
         "chunk": asdict(hit.chunk),
         "highlights": [list(span) for span in highlights],
         "why": asdict(hit.why),
+        "links": [link_shape(link) for link in hit.links],
+    }
+
+
+def link_shape(link: Link) -> dict[str, Json]:
+    """Return a link: what `source` is to `target`."""
+    return {
+        "source": link.source,
+        "target": link.target,
+        "kind": link.kind,
+        "created_at": show_time(link.created_at),
     }
 
 
