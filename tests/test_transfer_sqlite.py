@@ -9,6 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from foreign_support import CHUNKS, CMDCODE, SCOPED, SINOMEM, SINOMEM_WITH_METADATA, make_database
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 from support import NOW, FixedClock
 
 from recall_core import Memory
@@ -82,6 +85,22 @@ def test_other_names_of_columns_are_known(memory, tmp_path):
     assert (tea.scope, tea.session, tea.role, tea.tags) == ("user/42", "c1", "assistant", ("a", "b"))
     assert (tea.created_at, tea.metadata) == (NOW, {"lang": "zh"})
     assert found["x"].metadata == {"created_at": "soon"}
+
+
+def test_long_texts_of_a_session_are_not_told_with_each_message(memory, tmp_path):
+    schema = """
+    CREATE TABLE sessions (id TEXT PRIMARY KEY, title TEXT, model TEXT, system_prompt TEXT);
+    CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, timestamp REAL);
+    """
+    path = make_database(
+        tmp_path / "state.db",
+        schema,
+        sessions=[("s", "Tea", "doubao", "You are very " * 100)],
+        messages=[(1, "s", "user", "喝茶", NOW.timestamp())],
+    )
+    memory.import_(path)
+    (record,) = memory.records()
+    assert (record.metadata, record.created_at) == ({"model": "doubao"}, NOW)
 
 
 # SinoMem
@@ -200,6 +219,92 @@ def test_memories_by_scope_are_read_too(memory, tmp_path):
 # All of them
 
 
+@pytest.mark.parametrize(
+    ("table", "mark"),
+    [
+        ("messages", "deleted_at TEXT"),
+        ("messages", "is_deleted INTEGER"),
+        ("sessions", "deleted INTEGER"),
+        ("memories", "deleted_at TEXT"),
+        ("conversation_chunks", "is_deleted INTEGER"),
+    ],
+)
+def test_what_is_only_marked_as_deleted_is_not_brought_back(memory, tmp_path, table, mark):
+    schema = {"messages": CMDCODE, "sessions": CMDCODE, "memories": SINOMEM, "conversation_chunks": CHUNKS}[table]
+    made = make_database(tmp_path / "marked.db", schema)
+    with closing(sqlite3.connect(made)) as connection, connection:
+        if schema == CMDCODE:
+            connection.execute("INSERT INTO sessions(id, title) VALUES ('s', 'Tea')")
+            connection.execute("INSERT INTO messages VALUES (1, 's', 'user', 'x', 1, 0, NULL, NULL)")
+        elif schema == SINOMEM:
+            connection.execute("INSERT INTO memories(content) VALUES ('x')")
+        else:
+            connection.execute("INSERT INTO conversation_chunks(session_id, content, created_at) VALUES ('s', 'x', '')")
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {mark}")
+        connection.execute(f"UPDATE {table} SET {mark.split()[0]} = 1")
+    done = memory.import_(made)
+    assert (done.added, done.skipped) == (0, {"deleted in the other program": 1})
+
+
+def test_what_is_out_of_use_is_left_out(memory, tmp_path):
+    schema = CMDCODE.replace("metadata TEXT,", "metadata TEXT, active INTEGER DEFAULT 1,")
+    rows = [
+        {"session_id": "s", "role": "user", "content": "in use", "created_at": 0},
+        {"session_id": "s", "role": "user", "content": "rewound", "created_at": 0, "active": 0},
+    ]
+    assert memory.import_(make_database(tmp_path / "m.db", schema, messages=rows)).added == 1
+    assert [record.text for record in memory.records()] == ["in use"]
+
+
+LOOSE = {
+    "cmdcode": (
+        "CREATE TABLE sessions (id, title, user_id, created_at, metadata); CREATE TABLE messages"
+        " (id, session_id, role, content, turn, created_at, metadata, tags, deleted, extra_column)",
+        "messages",
+    ),
+    "sinomem": (
+        "CREATE TABLE memories (id, content, category, tags, importance, ttl, expires_at, created_at, updated_at,"
+        " last_accessed, metadata, scope, user_id, session_id, source)",
+        "memories",
+    ),
+    "scope-recall": (
+        "CREATE TABLE conversation_chunks (id, scope, user_id, session_id, turn_index, chunk_index, role, content,"
+        " tags, metadata, importance, created_at, expires_at, source)",
+        "conversation_chunks",
+    ),
+}
+ODDITIES = ["[]", "{", '{"a": [1, {"b": null}]}', '["x", 5]', "user", "7d", "2026-01-31", "\n", "\0", "1e999", "/"]
+cells = (
+    st.none()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats()
+    | st.binary(max_size=6)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+    | st.sampled_from(ODDITIES)
+)
+
+
+@pytest.mark.parametrize("format", LOOSE)
+@examples(max_examples=40)
+@given(st.data())
+def test_whatever_is_in_a_table_each_row_is_stored_or_accounted_for(tmp_path_factory, format, data):
+    schema, table = LOOSE[format]
+    columns = schema[schema.rindex("(") + 1 : -1].replace(",", " ").split()
+    rows = data.draw(st.lists(st.fixed_dictionaries(dict.fromkeys(columns, cells)), max_size=5))
+    path = make_database(tmp_path_factory.mktemp("loose") / "x.db", schema, **{table: rows})
+    with Memory.open(":memory:", embedder=None, clock=FixedClock()) as memory:
+        done = memory.import_(path, format=format)
+        counted = done.added + done.present + sum(done.skipped.values()) + done.failed
+        assert done.added == memory.count()
+        assert counted == len(rows) if format != "scope-recall" else counted <= len(rows)
+
+
+def test_a_damaged_database_is_an_error_that_names_it(memory, cmdcode):
+    cmdcode.write_bytes(cmdcode.read_bytes()[:5000])
+    with pytest.raises(InvalidInputError, match=r"cmdcode\.db"):
+        memory.import_(cmdcode)
+
+
 @pytest.fixture(params=["cmdcode", "sinomem", "chunks"])
 def path(request):
     made = request.getfixturevalue(request.param)
@@ -242,8 +347,8 @@ def test_a_database_without_the_tables_is_refused_with_what_is_missing(memory, t
         memory.import_(path, format=format)
 
 
-@pytest.mark.parametrize("size", [2000])
-def test_a_large_table_is_read_as_it_is_stored(memory, tmp_path, size):
+def test_a_large_table_is_read_as_it_is_stored(memory, tmp_path):
+    size = 2000
     rows = [
         (number, f"记忆 {number}", "general", "[]", 0.5, None, None, None, 0, None) for number in range(1, size + 1)
     ]

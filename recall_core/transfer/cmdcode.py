@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from ..errors import InvalidInputError
 from ..models import NewRecord
 from .columns import (
+    DELETED,
     Row,
     find_scope,
     has_any,
+    is_deleted,
     read_metadata,
     read_name,
     read_role,
@@ -36,6 +38,7 @@ TAGS = ("tags", "labels")
 METADATA = ("metadata", "meta", "metadata_json", "extra")
 USER = ("user_id", "user", "username")
 NO_TEXT = "messages without text"
+LONGEST_FACT = 200  # characters of what is told of a session
 
 
 class CmdCodeSource:
@@ -67,12 +70,15 @@ class CmdCodeSource:
             id = row.take("id", "message_id", "uuid")
             session_id = read_name(row.take(*SESSION)) or ""
             text = read_text(row.take(*TEXT))
+            session = sessions.get(session_id)
+            if is_deleted(row) or (session is not None and session.is_deleted):
+                yield Skipped(DELETED, number)
+                continue
             if not text.strip():
                 yield Skipped(NO_TEXT, number)
                 continue
-            session = sessions.get(session_id)
             places[session_id] += 1
-            key = f"{session_id}/{number}" if id is None else str(id)
+            key = f"#{number}" if id is None else str(id)
             told.add(session_id)
             yield Entry(
                 record=self._make_record(row, text, session_id, session, places[session_id]),
@@ -81,7 +87,7 @@ class CmdCodeSource:
                 title=None if session is None else session.title,
             )
         for id, session in sessions.items():
-            if id not in told and session.title:
+            if id not in told and session.title and not session.is_deleted:
                 yield TitleEntry(
                     scope=find_scope(None, user=session.user),
                     session=id,
@@ -118,13 +124,14 @@ class _Session:
         self.title = read_name(row.take(*TITLE))
         self.user = row.take(*USER)
         self.created_at = read_time(row.take(*TIME))
+        self.is_deleted = is_deleted(row)
         row.take(*UPDATED)
         given = read_metadata(row.take(*METADATA))
         kept = row.rest()
         self.metadata: Mapping[str, object] = {
             name: value
             for name, value in {**kept, **given}.items()
-            if isinstance(value, str) and not name.endswith("_count")
+            if isinstance(value, str) and len(value) <= LONGEST_FACT  # it stands with each of its messages
         }
 
 

@@ -25,6 +25,7 @@ SCALES = (1.0, 10.0, 100.0)
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 SEPARATORS = re.compile(r"[,;，；、\n]")
+DELETED = "deleted in the other program"
 # What only serves the other program's search, or is made anew here.
 DERIVED = re.compile(
     r"(?i)(.*_)?(embedding|embedded|embedding_\w+|vector|vec|vectors|hash|dedup_key|tokens|token_count|tokenized"
@@ -49,11 +50,12 @@ class Row:
 
     def rest(self) -> dict[str, Json]:
         """Return what was not taken and can be metadata."""
-        return {
+        left = {
             name: _read_json(value)
             for name, value in self._left.items()
             if value not in (None, "") and not isinstance(value, bytes) and not DERIVED.fullmatch(name)
         }
+        return tame(left)
 
 
 def read_rows(database: ForeignDatabase, table: str, order: Sequence[str] = ()) -> Iterator[Row]:
@@ -67,6 +69,13 @@ def has_any(database: ForeignDatabase, table: str, *names: Iterable[str]) -> boo
     """Tell whether there is a table that has, of each of these groups of names, one as a column."""
     columns = set(database.tables.get(table, ()))
     return table in database.tables and all(columns & set(group) for group in names)
+
+
+def is_deleted(row: Row) -> bool:
+    """Tell whether the other program only keeps a row, marked as deleted or out of use. Takes the marks."""
+    marks = [row.take(name) for name in ("deleted_at", "is_deleted", "deleted", "forgotten_at")]
+    uses = [row.take(name) for name in ("is_active", "active")]
+    return any(mark not in (None, 0, "0") for mark in marks) or any(use in (0, "0") for use in uses)
 
 
 def read_text(value: Any) -> str:

@@ -56,7 +56,7 @@ class CrewAISource:
             id, accessed_at = row.take("id"), read_time(row.take("last_accessed"))
             yield Entry(
                 record=self._make_record(row, text),
-                key=str(number if id is None else id),
+                key=f"#{number}" if id is None else str(id),
                 line=number,
                 accessed_at=accessed_at,
             )

@@ -10,9 +10,11 @@ from itertools import chain, groupby, pairwise
 from ..errors import InvalidInputError
 from ..models import NewRecord
 from .columns import (
+    DELETED,
     Row,
     find_expiry,
     has_any,
+    is_deleted,
     read_importance,
     read_metadata,
     read_name,
@@ -94,6 +96,8 @@ class ScopeRecallSource:
     def _make_item(self, table: str, parts: list[_Chunk]) -> Item:
         parts.sort(key=lambda chunk: chunk.part or 0)  # a text column may have sorted 10 before 2
         first = parts[0]
+        if is_deleted(first.row):
+            return Skipped(DELETED, first.line)
         text = join_parts([part.text for part in parts if part.text.strip()])
         if not text:
             return Skipped(NO_TEXT, first.line)
@@ -153,7 +157,7 @@ def _find_overlaps(before: str, after: str) -> list[int]:
 def _read_chunk(number: int, row: Row) -> _Chunk:
     id = row.take("id", "chunk_id", "memory_id")
     return _Chunk(
-        id=str(number if id is None else id),
+        id=f"#{number}" if id is None else str(id),
         line=number,
         scope=take_scope(row, SCOPE, USER),
         session=read_name(row.take(*SESSION)),

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from ..errors import InvalidInputError
 from ..models import NewRecord
 from .columns import (
+    DELETED,
     Row,
     find_expiry,
     find_scale,
     has_any,
+    is_deleted,
     read_importance,
     read_metadata,
     read_name,
@@ -58,6 +60,9 @@ class SinoMemSource:
         for number, row in enumerate(read_rows(database, TABLE, ["id"]), 1):
             id = row.take("id")
             text = read_text(row.take(*TEXT))
+            if is_deleted(row):
+                yield Skipped(DELETED, number)
+                continue
             if not text.strip():
                 yield Skipped(NO_TEXT, number)
                 continue
@@ -65,7 +70,7 @@ class SinoMemSource:
             accessed_at = read_time(row.take("last_accessed", "last_accessed_at", "accessed_at"))
             yield Entry(
                 record=self._make_record(row, text, scale),
-                key=str(number if id is None else id),
+                key=f"#{number}" if id is None else str(id),
                 line=number,
                 updated_at=updated_at,
                 accessed_at=accessed_at,
