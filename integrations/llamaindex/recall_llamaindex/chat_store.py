@@ -11,14 +11,15 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from recall_core import Condition, Filter, Record
+from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
+from .filters import among, join_filters
 from .messages import ARCHIVED, MESSAGE, to_message, to_record
-from .opening import Opened, Source, among, join_filters, path_of, read_all
 
 _KINDS = {MessageStatus.ACTIVE: MESSAGE, MessageStatus.ARCHIVED: ARCHIVED}
 
 
-class RecallChatStore(AsyncDBChatStore):
+class RecallChatStore(Closing, AsyncDBChatStore):
     """Keeps each conversation as a session of the memory, in exactly the `scope`, and lists it in order.
 
     The first argument is the path of the file, made if missing, or an open `Memory` or `View`, which stays open when
@@ -34,17 +35,13 @@ class RecallChatStore(AsyncDBChatStore):
     _opened: Opened = PrivateAttr()
 
     def __init__(self, path: Source, *, scope: str = "llamaindex/chat", **fields: Any) -> None:
-        super().__init__(**{**fields, "path": path_of(path), "scope": scope})
+        super().__init__(**{**fields, "path": find_path(path), "scope": scope})
         self._opened = Opened(path, scope, embedder=None)
 
     @classmethod
     def class_name(cls) -> str:
         """Return the name that LlamaIndex serialises the store by."""
         return "RecallChatStore"
-
-    def close(self) -> None:
-        """Close the file if the store opened it."""
-        self._opened.close()
 
     async def get_messages(
         self,
@@ -71,7 +68,7 @@ class RecallChatStore(AsyncDBChatStore):
         self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
     ) -> None:
         """Add messages to a conversation."""
-        await asyncio.to_thread(self._add, key, messages, status)
+        await asyncio.to_thread(self._change, key, messages, status)
 
     async def set_messages(
         self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
@@ -106,15 +103,15 @@ class RecallChatStore(AsyncDBChatStore):
     def _read(self, key: str, status: MessageStatus | None) -> list[Record]:
         return list(read_all(self._opened.view, self._select(status), key))
 
-    def _add(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
-        self._opened.view.add_many(
-            [to_record(message, key, kind=_KINDS[status], redact=self.redact) for message in messages]
-        )
+    def _change(
+        self, key: str, messages: Sequence[ChatMessage], status: MessageStatus, before: Sequence[Record] = ()
+    ) -> None:
+        """Add messages and delete others, both or neither."""
+        records = [to_record(message, key, kind=_KINDS[status], redact=self.redact) for message in messages]
+        self._opened.view.change(add=records, delete=[record.id for record in before])
 
     def _replace(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
-        before = self._read(key, None)
-        self._add(key, messages, status)  # first: a fault in between may leave too much, but loses nothing
-        self._delete(before)
+        self._change(key, messages, status, self._read(key, None))
 
     def _delete(self, records: Sequence[Record]) -> list[ChatMessage]:
         self._opened.view.delete([record.id for record in records], hard=True)

@@ -26,6 +26,17 @@ _ORDERS = {
 }
 
 
+def join_filters(*parts: Filter | None) -> Filter | None:
+    """Return the filter that holds where all of these do."""
+    given = [part for part in parts if part is not None]
+    return given[0] if len(given) == 1 else And(given) if given else None
+
+
+def among(field: str, values: Sequence[str] | None) -> Filter | None:
+    """Return the filter for a field that has one of these values; None restricts nothing."""
+    return None if values is None else Condition(field, "in", list(values))
+
+
 def to_filter(filters: MetadataFilters | None) -> Filter | None:
     """Return the filter that is meant, None if nothing is restricted. Raises ValueError for what can't be compared."""
     if filters is None or not filters.filters:

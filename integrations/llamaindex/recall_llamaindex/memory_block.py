@@ -16,14 +16,14 @@ from llama_index.core.utils import get_tokenizer
 from recall_core import DEFAULT, NewRecord
 from recall_core.context import shorten_context
 from recall_core.errors import StoreError
+from recall_core.opening import Closing, Opened, Source, find_path
 
 from .messages import text_of, to_record
-from .opening import Opened, Source, path_of
 
 logger = logging.getLogger("recall_llamaindex")
 
 
-class RecallMemoryBlock(BaseMemoryBlock[str]):
+class RecallMemoryBlock(Closing, BaseMemoryBlock[str]):
     """Keeps the messages that leave the short-term memory and recalls those that the last message of the user is about.
 
     The first argument is the path of the file, made if missing and opened with `embedder` (the bundled model by
@@ -52,12 +52,8 @@ class RecallMemoryBlock(BaseMemoryBlock[str]):
     def __init__(
         self, path: Source, *, scope: str = "llamaindex/memory", embedder: Any = DEFAULT, **fields: Any
     ) -> None:
-        super().__init__(**{**fields, "path": path_of(path), "scope": scope})
+        super().__init__(**{**fields, "path": find_path(path), "scope": scope})
         self._opened = Opened(path, scope, embedder=embedder)
-
-    def close(self) -> None:
-        """Close the file if the block opened it."""
-        self._opened.close()
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the block without its least relevant messages, so many tokens shorter; None if nothing is left."""
@@ -73,7 +69,10 @@ class RecallMemoryBlock(BaseMemoryBlock[str]):
         await asyncio.to_thread(self._keep, messages)
 
     def _recall(self, query: str, session: str | None) -> str:
-        return self._opened.view.context(
+        view = self._opened.view
+        if not view.records(limit=1):  # before the first message leaves the short-term memory
+            return ""
+        return view.context(
             query, nothing="", max_chars=self.max_chars, limit=self.similarity_top_k, recency=self.recency,
             min_relevance=self.min_relevance, session=None if self.across_sessions else session,
         )  # fmt: skip
@@ -86,7 +85,7 @@ class RecallMemoryBlock(BaseMemoryBlock[str]):
                 to_record(message, message.additional_kwargs.get("session_id"), redact=self.redact) for message in said
             ]
             try:
-                self._opened.view.add_many(self._unsaved)
+                self._opened.view.change(add=self._unsaved)
             except StoreError as error:
                 logger.warning("%d messages wait to be stored with the next ones: %s", len(self._unsaved), error)
             else:

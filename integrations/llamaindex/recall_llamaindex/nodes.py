@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from typing import Any
 
 from llama_index.core.schema import BaseNode, ImageNode, IndexNode, MetadataMode, Node, NodeWithScore, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
-from recall_core import Hit, NewRecord, Record
+from recall_core import Hit, NewRecord, Record, derive_id
 
 NODE = "node"  # the kind of these records
 MAX_SOURCE = 512  # characters that recall_core allows in the source of a record
-_IDS = uuid.UUID("5d5c9f7e-3a1c-4a5e-9c0e-6f0f8d1f9b57")
 _CLASSES = {kind.class_name(): kind for kind in (Node, IndexNode, ImageNode)}
 
 
 def record_id(scope: str, node_id: str) -> str:
     """Return the id of a node's record. It differs from scope to scope, so that two stores may have the same node."""
-    return uuid.uuid5(_IDS, f"{scope}\n{node_id}").hex
+    return derive_id("llamaindex", NODE, scope, node_id)
 
 
 def source_name(ref_doc_id: str) -> str:

@@ -12,13 +12,13 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from recall_core import DEFAULT
 from recall_core.models import SearchArguments
+from recall_core.opening import Closing, Opened, Source
 
 from .filters import to_filter
 from .nodes import to_scored
-from .opening import Opened, Source
 
 
-class RecallRetriever(BaseRetriever):
+class RecallRetriever(Closing, BaseRetriever):
     """Finds memories as nodes, scored by their relevance from 0 to 1: by keywords and vectors unless `mode` says else.
 
     The first argument is the path of a memory, which is opened with `embedder` (the bundled model by default), or an
@@ -50,11 +50,7 @@ class RecallRetriever(BaseRetriever):
         if filters is not None:
             self._search["where"] = to_filter(filters)
         super().__init__(callback_manager=callback_manager, verbose=verbose)
-        self._opened = Opened(path, "", embedder=embedder)
-
-    def close(self) -> None:
-        """Close the memory if the retriever opened it."""
-        self._opened.close()
+        self._opened = Opened(path, embedder=embedder)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [to_scored(hit) for hit in self._opened.view.search(query_bundle.query_str, **self._search)]

@@ -20,10 +20,10 @@ from llama_index.core.vector_stores.types import (
 
 from recall_core import Condition, Filter, Hits, Settings, View
 from recall_core.errors import VectorError
+from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
-from .filters import to_filter
+from .filters import among, join_filters, to_filter
 from .nodes import NODE, record_id, source_name, to_node, to_record
-from .opening import Opened, Source, among, join_filters, path_of, read_all
 
 logger = logging.getLogger("recall_llamaindex")
 
@@ -34,7 +34,7 @@ WHOLE = Settings(
 MMR_THRESHOLD = 0.5
 
 
-class RecallVectorStore(BasePydanticVectorStore):
+class RecallVectorStore(Closing, BasePydanticVectorStore):
     """The nodes of one scope of a memory file, with the vectors of one embedding model.
 
     The first argument is the path of the file, made if missing, or an open `Memory` or `View`, which stays open when
@@ -55,7 +55,7 @@ class RecallVectorStore(BasePydanticVectorStore):
     _opened: Opened = PrivateAttr()
 
     def __init__(self, path: Source, *, scope: str = "llamaindex", space: str = "llamaindex", **fields: Any) -> None:
-        super().__init__(**{**fields, "path": path_of(path), "scope": scope, "space": space})
+        super().__init__(**{**fields, "path": find_path(path), "scope": scope, "space": space})
         self._opened = Opened(path, scope, embedder=None, settings=WHOLE)
 
     @classmethod
@@ -72,10 +72,6 @@ class RecallVectorStore(BasePydanticVectorStore):
     def client(self) -> View:
         """The view of the memory that the nodes lie in."""
         return self._opened.view
-
-    def close(self) -> None:
-        """Close the file if the store opened it."""
-        self._opened.close()
 
     def add(self, nodes: Sequence[BaseNode], **_kwargs: Any) -> list[str]:
         """Store nodes, in the place of those with the same ids, and return their ids.

@@ -64,7 +64,7 @@ def test_an_argument_that_search_does_not_take_is_refused(memory):
 
 
 def test_something_else_than_a_memory_is_refused():
-    with pytest.raises(ValueError, match=r"path of a memory.*42"):
+    with pytest.raises(ValueError, match=r"path of a file.*42"):
         RecallRetriever(42)
 
 

@@ -1,0 +1,74 @@
+"""Classes of adapters take a path, an open memory or a view, and close only what they opened."""
+
+from __future__ import annotations
+
+import pytest
+
+from recall_core import Condition, Memory
+from recall_core.errors import ClosedError, InvalidInputError
+from recall_core.opening import PAGE, Closing, Opened, find_path, read_all
+
+
+class Store(Closing):
+    def __init__(self, *arguments, **keywords):
+        self._opened = Opened(*arguments, **keywords)
+
+    @property
+    def view(self):
+        return self._opened.view
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "memory.db"
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_a_path_is_opened_and_closed(path, kind):
+    with Store(kind(path), "user/1", embedder=None) as store:
+        store.view.add("hello")
+        assert store.view.scope == "user/1"
+    with pytest.raises(ClosedError):
+        store.view.add("hello")
+
+
+@pytest.mark.parametrize("view", [lambda memory: memory, lambda memory: memory.scoped("user/1")])
+def test_what_was_open_before_stays_open(path, view):
+    with Memory.open(path, embedder=None) as memory:
+        with Store(view(memory), "a") as store:
+            store.view.add("hello")
+        assert memory.count() == 1
+        assert store.view.scope == "/".join(filter(None, [view(memory).scope, "a"]))
+
+
+def test_without_a_scope_all_is_seen(path):
+    with Memory.open(path, embedder=None) as memory:
+        assert Opened(memory).view is memory
+
+
+def test_a_file_is_closed_again_if_the_scope_can_not_be_used(path):
+    with pytest.raises(InvalidInputError, match="scope"):
+        Opened(path, "/", embedder=None)
+    path.unlink()
+    with Memory.open(path, embedder=None) as memory:
+        assert memory.count() == 0
+
+
+def test_something_else_than_a_memory_is_refused():
+    with pytest.raises(InvalidInputError, match=r"path of a file.*42"):
+        Opened(42)
+
+
+def test_a_path_is_told_from_what_is_open(path):
+    assert find_path(path) == find_path(str(path)) == str(path)
+    with Memory.open(path, embedder=None) as memory:
+        assert find_path(memory) is None
+
+
+def test_all_records_are_read_however_many_there_are(path):
+    with Memory.open(path, embedder=None) as memory:
+        memory.add_many({"text": str(number), "metadata": {"even": number % 2 == 0}} for number in range(PAGE + 3))
+        assert [record.text for record in read_all(memory)] == [str(number) for number in range(PAGE + 3)]
+        assert len(list(read_all(memory, Condition("even", "eq", True)))) == PAGE // 2 + 2
+        memory.session("s").append("user", "hello")
+        assert [record.text for record in read_all(memory, session="s")] == ["hello"]
