@@ -75,6 +75,11 @@ KINDS: dict[str, _Kind] = {
         "{count} links have an end that is neither stored nor in the trash", None, "delete their rows with sqlite3"
     ),
     "trash-stray": _Kind("{count} vectors in the trash belong to no entry", None, "delete their rows with sqlite3"),
+    "trash-broken": _Kind(
+        "{count} deleted records hold values or vectors that can't be restored",
+        None,
+        "correct or delete their rows with sqlite3",
+    ),
     "dictionary-broken": _Kind("{count} words of the dictionary are no words", None, "delete them with sqlite3"),
     "vector-broken": _Kind(
         "{count} vectors are damaged: of a wrong length, or with NaN, infinity or zeros alone",
@@ -93,6 +98,7 @@ KINDS: dict[str, _Kind] = {
     "keyword-wrong": _Kind(
         "the keyword index is damaged, or holds other terms than the chunks: {detail}", "makes it anew from the chunks"
     ),
+    "keyword-unfinished": _Kind("making the keyword index anew was interrupted", "finishes it"),
     # Chunks
     "chunk-missing": _Kind("{count} records lack chunks", "cuts and segments the records anew"),
     "chunk-wrong": _Kind(

@@ -166,7 +166,7 @@ def _judge(one: Examined, basis: TermsBasis) -> str | None:
     if not one.current or not all(0 <= start <= stop <= length for start, stop in spans):
         return "chunk-wrong"
     wanted = describe_spans(one.record, spans, basis.words)
-    comparable = basis.segmenter == segmenter_version() and not holds_words(one.record, basis.changed)
+    comparable = basis.segmenter in (None, segmenter_version()) and not holds_words(one.record, basis.changed)
     for chunk, draft in zip(one.chunks, wanted, strict=True):
         if chunk.hash != draft.hash or (comparable and _terms(chunk) != _terms(draft)):
             return "chunk-wrong"

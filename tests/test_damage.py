@@ -147,6 +147,21 @@ def test_links_and_trash_that_belong_to_nothing_are_named_and_left_alone(path):
     assert found["trash-stray"].count == 1
 
 
+def test_deleted_records_that_cannot_be_restored_are_named_and_left_alone(path):
+    with open_memory(path) as memory:
+        memory.delete(["r010", "r012", "r014"])
+    ids = "SELECT key FROM trash WHERE id = '{}'"
+    harm(
+        path,
+        UNCHECKED,
+        "UPDATE trash SET metadata = '{broken' WHERE id = 'r012'",
+        f"UPDATE trash_vector SET vector = x'00' WHERE trash_key = ({ids.format('r010')})",
+    )
+    damages = [damage for damage in examine_file(str(path), 5, NOW)[0] if damage.kind == "trash-broken"]
+    assert [damage.records for damage in damages] == [("r012",), ("r010",)]
+    assert "trash-broken" in assert_left_alone(path, "SELECT * FROM trash")
+
+
 def test_words_that_are_none_are_named(path):
     run_sql(path, "INSERT INTO dictionary VALUES ('  ')")
     assert "dictionary-broken" in assert_left_alone(path, "SELECT * FROM dictionary")

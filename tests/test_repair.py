@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import shutil
+import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from store_support import beside, faults, run_python, use_small_index
 from recall_core import Memory
 from recall_core.integrity import examine_file, repair_file
 from recall_core.store import open_store
+from recall_core.store.integrity import MemoryAccess, keyword_index
 
 NOW = 1_800_000_000_000_000
 BOTH = ("small", "large")
@@ -103,8 +107,6 @@ def test_damage_of_several_kinds_is_repaired(bases, names):
 
 def try_harm(path, name):
     """Do damage that may need what other damage has taken away."""
-    import sqlite3
-
     try:
         harm(path, *HARMS[name].statements)
     except sqlite3.DatabaseError:
@@ -278,6 +280,55 @@ def test_others_may_write_while_a_file_is_repaired(damaged):
         assert [hit.record.text for hit in memory.search("written beside", mode="keyword", limit=1)] == [
             "written beside"
         ]
+
+
+@pytest.mark.parametrize("damaged", ["small"], indirect=True)
+def test_what_others_write_while_the_keyword_index_is_made_anew_is_in_it(damaged, monkeypatch):
+    path, _ = damaged
+    monkeypatch.setattr(keyword_index, "BATCH", 7)
+    turns = itertools.count()
+
+    class Shared(MemoryAccess):
+        """Another process writes before each transaction."""
+
+        def write(self):
+            turn = next(turns)
+            if turn:
+                beside(
+                    path,
+                    f"INSERT INTO chunk(record_key, place, start, stop, tokens, hash, latin, grams, words, labels) "
+                    f"VALUES (1, {turn + 9}, 0, 1, 1, x'33', 'turn{turn}', '', '', '')",
+                    f"DELETE FROM chunk WHERE key IN ({turn * 5}, {100 - turn})",
+                    f"UPDATE chunk SET latin = 'changed' WHERE key IN ({turn * 7 + 1}, {turn})",
+                    "INSERT INTO chunk(key, record_key, place, start, stop, tokens, hash, latin, grams, words, labels)"
+                    f" VALUES ({-turn}, 1, {turn + 99}, 0, 1, 1, x'34', 'early{turn}', '', '', '')",
+                )
+            return super().write()
+
+    with Memory.open(path, embedder=None) as memory:
+        keyword_index.rebuild(Shared(memory._engine.store.database))
+        assert next(turns) > 12
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO chunk_fts(chunk_fts, rank) VALUES ('integrity-check', 1)")
+        names = connection.execute("SELECT name FROM sqlite_master WHERE name GLOB 'new_*'").fetchall()
+        assert names == []
+
+
+@pytest.mark.parametrize("damaged", ["small"], indirect=True)
+def test_making_the_keyword_index_anew_goes_on_where_it_ended(damaged, monkeypatch):
+    path, found = damaged
+    before = truth(path)
+    monkeypatch.setattr(keyword_index, "BATCH", 7)
+    monkeypatch.setattr(keyword_index, "_add_batch", lambda access: 1 / 0)
+    with Memory.open(path, embedder=None) as memory, pytest.raises(ZeroDivisionError):
+        keyword_index.rebuild(MemoryAccess(memory._engine.store.database))
+    monkeypatch.undo()
+    with open_memory(path) as memory:
+        memory.add("written meanwhile", id="new")
+        memory.delete(["new"], hard=True)
+    assert kinds(path) == {"keyword-unfinished"}
+    assert repair(path).done == ("made the keyword index anew from the chunks",)
+    assert_as_before(path, found, before)
 
 
 def test_a_file_that_cannot_be_opened_for_its_index_is_repaired(db_path):

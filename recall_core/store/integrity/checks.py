@@ -50,6 +50,7 @@ FILE_CHECKS = (
     _Check("references between tables", pages.find_reference_damage, quick=False),
 )
 TABLE_CHECKS = (
+    _Check("the making of the keyword index", keyword_index.find_unfinished, frozenset({"chunk"})),
     _Check("the rows of the keyword index", keyword_index.find_row_damage, _KEYWORD | {"record"}),
     _Check("the terms of the keyword index", keyword_index.find_term_damage, _KEYWORD, quick=False),
     _Check("the keys of chunks", tables.find_key_damage, frozenset({"chunk", "embedding", "vector_change"})),

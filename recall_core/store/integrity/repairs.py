@@ -18,7 +18,7 @@ class _Step(NamedTuple):
     run: Callable[[Access], list[str]]
 
 
-_KEYWORD_KINDS = frozenset({"keyword-missing", "keyword-rows", "keyword-orphan", "keyword-wrong"})
+_KEYWORD_KINDS = frozenset({"keyword-missing", "keyword-rows", "keyword-orphan", "keyword-wrong", "keyword-unfinished"})
 # The keyword index comes before all that changes chunks, for the triggers keep it in step.
 FIRST = (
     _Step(frozenset({"application-id", "schema-version"}), lambda access: [objects.repair_header(access)]),

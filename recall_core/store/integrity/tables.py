@@ -13,6 +13,7 @@ from ..pending import LEASE, LONGEST_DELAY
 from ..protocols import OLD_SPACE, OWN_SPACE
 from .access import Access
 from .objects import LAST_CHUNK
+from .rows import BROKEN
 
 BATCH = 512  # rows put right in one transaction
 SHOWN = 20  # keys of rows of the truth that belong to no record
@@ -178,6 +179,19 @@ CHECKS: tuple[RowCheck, ...] = (
         "trash-stray",
         _needs("trash trash_vector"),
         "SELECT trash_key FROM trash_vector WHERE trash_key NOT IN (SELECT key FROM trash)",
+    ),
+    RowCheck(
+        "trash-broken",
+        _needs("trash"),
+        f"SELECT key FROM trash WHERE {BROKEN} <> ''",
+        "SELECT id FROM trash WHERE key IN ({keys})",
+    ),
+    RowCheck(
+        "trash-broken",
+        _needs("trash trash_vector space"),
+        "SELECT trash_key FROM trash_vector JOIN space ON space.id = space_id "
+        "WHERE typeof(vector) <> 'blob' OR length(vector) <> 4 * dimensions",
+        "SELECT id FROM trash WHERE key IN ({keys})",
     ),
     RowCheck(
         "dictionary-broken",
