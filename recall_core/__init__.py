@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .scopes import escape_segment, format_scope, unescape_segment
     from .session import Session
     from .settings import CHAT_HISTORY, Settings
-    from .transfer.report import Imported
+    from .transfer.report import Exported, Imported
     from .view import View
 
 __version__ = "0.4.0"
@@ -59,6 +59,7 @@ __all__ = [
     "Deleted",
     "Disagreement",
     "Embedder",
+    "Exported",
     "Filter",
     "Forgotten",
     "Hit",
@@ -142,6 +143,7 @@ _HOMES = {
     "Session": "session",
     "CHAT_HISTORY": "settings",
     "Settings": "settings",
+    "Exported": "transfer.report",
     "Imported": "transfer.report",
     "View": "view",
 }

@@ -72,6 +72,7 @@ class AsyncView:
     similar = in_thread(View.similar)
     change = in_thread(View.change)
     scopes = in_thread(View.scopes)
+    export = in_thread(View.export)
     import_ = in_thread(View.import_)
     merge = in_thread(View.merge)
 

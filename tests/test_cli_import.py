@@ -80,7 +80,7 @@ def test_the_summary_has_a_json_shape(db_path, tmp_path):
     summary = json.loads(result.stdout)
     assert list(summary) == [
         "imported", "skipped", "failed", "failures", "ignored", "format", "read", "added", "replaced", "present",
-        "left_out", "dry_run",
+        "left_out", "sessions", "words", "links", "vectors", "dry_run",
     ]  # fmt: skip
     assert (summary["imported"], summary["skipped"], summary["failed"]) == (1, 0, 1)
     assert [failure["line"] for failure in summary["failures"]] == [2]
@@ -169,6 +169,51 @@ def test_bad_options_are_refused(db_path, tmp_path, options):
 def test_an_empty_file_imports_nothing(db_path, tmp_path):
     result = run(db_path, "import", write_lines(tmp_path, b"", b"  "))
     assert (result.exit_code, result.stdout) == (0, "imported 0, skipped 0, failed 0\n")
+
+
+# Export
+
+
+def test_what_was_exported_is_imported_as_it_was(db_path, tmp_path):
+    store(db_path, NewRecord(text=DEPLOY, id="a", scope="user/42", session="s"), NewRecord(text=COFFEE, id="b"))
+    file = tmp_path / "out.jsonl.gz"
+    assert run(db_path, "export", str(file)).stdout == "exported 2\n"
+    other = tmp_path / "other.db"
+    assert run(other, "import", str(file)).stdout == "imported 2, skipped 0, failed 0\n"
+    assert run(other, "import", str(file)).stdout == "imported 0, skipped 2, failed 0\n"
+    assert run(other, "export").stdout_bytes == run(db_path, "export", "-").stdout_bytes
+    assert run_json(db_path, "export", str(file), "--scope", "user/42")["records"] == 1
+
+
+def test_an_export_to_stdout_has_no_summary(db_path):
+    store(db_path, DEPLOY)
+    assert run(db_path, "export", "--json").exit_code == 2
+    assert [json.loads(line)["type"] for line in run(db_path, "export").stdout.splitlines()] == [
+        "header",
+        "record",
+        "end",
+    ]
+
+
+def test_an_export_of_no_memory_makes_no_file(db_path, tmp_path):
+    result = run(db_path, "export", str(tmp_path / "out.jsonl"))
+    assert result.exit_code == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+# Files
+
+
+def test_a_dry_run_stores_nothing(db_path, tmp_path):
+    file = write_lines(tmp_path, {"text": "x"}, {"text": "y", "time": "2020-01-01"}, b"{")
+    result = run(db_path, "import", file, "--dry-run", "--since", "2021-01-01")
+    assert (result.exit_code, result.stdout) == (1, "would import 1, skipped 1, failed 1\n")
+    assert run_json(db_path, "list")["records"] == []
+
+
+def test_a_memory_in_ram_is_said_to_be_gone_afterwards(db_path, tmp_path):
+    file = write_lines(tmp_path, {"text": "x"})
+    assert ":memory: is gone when this command ends" in run(db_path, "import", file, "--db", ":memory:").stderr
 
 
 # lines

@@ -16,6 +16,7 @@ from .adding import add
 from .dictionary import dictionary
 from .doctor import doctor
 from .embedding import embed
+from .exporting import export
 from .importing import import_file
 from .insight import merge, similar
 from .lifecycle import deleted, forget, link, restore, touch, unlink
@@ -83,7 +84,7 @@ def app(context: click.Context) -> None:
 
 _COMMANDS = (
     *(add, search, context, list_records, get, delete, restore, deleted, forget, touch, link, unlink),
-    *(import_file, stats),
+    *(import_file, export, stats),
     *(similar, merge, embed, reembed, models),
     *(cleanup, vacuum, reindex, dictionary, backup),
     doctor,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from recall_core.errors import StoreUnavailableError
 
+from .output import tell
+
 if TYPE_CHECKING:
     from recall_core.memory import Memory
     from recall_core.models import Embedder
@@ -44,6 +46,8 @@ def open_for_writing(db: str | None, model: str | None) -> Memory:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailableError(f"the folder {path.parent} can't be made ({error}); give --db") from error
+    if str(path) == ":memory:":
+        tell(":memory: is gone when this command ends, with all that is stored in it; give a file to keep it")
     return Memory.open(path, embedder=resolve_model(model))
 
 

@@ -58,11 +58,13 @@ def show_progress(total: int | None, label: str, *, quiet: bool = False) -> Iter
 
 
 @contextmanager
-def show_records(label: str) -> Iterator[tuple[Callable[[int], object], Callable[[str], object]]]:
+def show_records(
+    label: str, *, quiet: bool = False
+) -> Iterator[tuple[Callable[[int], object], Callable[[str], object]]]:
     """Show a count of records while the context lasts. It gives what takes the number so far, and what writes a line to
     stderr without tearing the display.
     """
-    if not is_terminal(sys.stderr):
+    if quiet or not is_terminal(sys.stderr):
         yield lambda _done: None, tell
         return
     from rich.console import Console

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 
 from recall_core.models import Hit, Json, Link, Record, Span, Stats
-from recall_core.transfer.report import Imported
+from recall_core.transfer.report import Exported, Imported
 
 
 def record_shape(record: Record) -> dict[str, Json]:
@@ -74,8 +74,17 @@ def import_shape(imported: Imported) -> dict[str, Json]:
         "replaced": imported.replaced,
         "present": imported.present,
         "left_out": dict(imported.skipped),
+        "sessions": imported.sessions,
+        "words": imported.words,
+        "links": imported.links,
+        "vectors": imported.vectors,
         "dry_run": imported.dry_run,
     }
+
+
+def export_shape(exported: Exported) -> dict[str, Json]:
+    """Return what an export wrote, as numbers."""
+    return asdict(exported)
 
 
 def show_time(time: datetime | None) -> str | None:

@@ -119,6 +119,19 @@ class Space:
     dimensions: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVector:
+    """A vector of a record's chunk: float32 numbers, little-endian. `given`: a caller brought it."""
+
+    record_id: str
+    space: Space
+    place: int
+    start: int
+    end: int
+    given: bool
+    data: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class PendingChunk:
     """A chunk that has no vector yet: the text to embed (its slice of the record) and what to call its speaker."""

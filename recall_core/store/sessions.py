@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..filters import Selection
+from ..filters import Selection, restricts_records
 from ..models import Record
-from .compile import SQLValue, compile_selection
+from .compile import SQLValue, compile_scope, compile_selection
 from .connection import select, select_one
 from .database import Database
 from .protocols import SessionInfo
@@ -36,6 +36,8 @@ ADD = """
 INSERT INTO session(scope, id, title, created_at) VALUES (?, ?, ?, ?)
 ON CONFLICT(scope, id) DO UPDATE SET title = excluded.title, created_at = excluded.created_at WHERE ? OR title IS NULL
 """
+TITLES = "SELECT scope, id, title, created_at, created_at, 0 FROM session AS record WHERE title IS NOT NULL AND {which}"
+HELD = "(scope, id) IN (SELECT scope, session FROM record WHERE {selection})"
 # `before` is a record of the session; the page ends with the one in front of it.
 PAGE = f"""
 SELECT * FROM (
@@ -82,6 +84,18 @@ class SessionTable:
         """Store a session's title."""
         with self._database.write() as connection:
             connection.execute(SAVE, (scope, session, title, now))
+
+    def titles(self, selection: Selection) -> list[SessionInfo]:
+        """Return the sessions with a title in the selection's scope, by scope and id; if that asks for more than a
+        scope, those that have selected records. Nothing is counted.
+        """
+        clause = compile_scope(selection.scope)
+        sql = TITLES.format(which=clause.sql)
+        if restricts_records(selection):
+            clause = compile_selection(selection)
+            sql = TITLES.format(which=HELD.format(selection=clause.sql))
+        with self._database.read() as connection:
+            return [SessionInfo(*row) for row in select(connection, f"{sql} ORDER BY scope, id", clause.bindings)]
 
     def add(self, scope: str, session: str, title: str, created_at: int, replaces: bool) -> None:
         """Store a session's title and when it was made, unless it has a title and this one is not to replace it."""

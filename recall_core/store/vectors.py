@@ -13,7 +13,7 @@ from ..filters import Selection
 from .compile import compile_scope, compile_selection
 from .connection import select, select_one
 from .database import Database
-from .protocols import OWN_SPACE, Space
+from .protocols import OWN_SPACE, RESERVED, Space, StoredVector
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -39,6 +39,16 @@ SAVE = """
 INSERT INTO embedding(chunk_key, space_id, vector, given) SELECT key, ?, ?, ? FROM chunk WHERE key = ?
 ON CONFLICT(chunk_key, space_id) DO UPDATE SET vector = excluded.vector, given = excluded.given
 WHERE excluded.given OR NOT given
+"""
+
+OF_RECORDS = f"""
+SELECT record.id, space.id, space.name, space.model, space.dimensions, chunk.place, chunk.start, chunk.stop,
+  embedding.given, embedding.vector
+FROM record JOIN chunk ON chunk.record_key = record.key
+JOIN embedding ON embedding.chunk_key = chunk.key JOIN space ON space.id = embedding.space_id
+WHERE record.id IN (SELECT value FROM json_each(?)) AND substr(space.name, 1, {len(RESERVED)}) <> '{RESERVED}'
+  AND typeof(embedding.vector) = 'blob' AND length(embedding.vector) = 4 * space.dimensions
+ORDER BY record.id, space.name, chunk.place
 """
 
 
@@ -83,6 +93,17 @@ class VectorTable:
         wanted = json.dumps([hash_.hex() for hash_ in hashes])
         with self._database.read() as connection:
             return dict(select(connection, KNOWN, (space.id, wanted, 4 * space.dimensions)))
+
+    def of_records(self, ids: Sequence[str]) -> list[StoredVector]:
+        """Return the vectors of these records, by record, space and chunk; those of spaces in the making are not."""
+        with self._database.read() as connection:
+            rows = select(connection, OF_RECORDS, (json.dumps(list(ids)),))
+        return [
+            StoredVector(
+                record_id=id_, space=Space(*space), place=place, start=start, end=stop, given=bool(given), data=data
+            )
+            for id_, *space, place, start, stop, given, data in rows
+        ]
 
     def save(self, space: Space, vectors: Mapping[int, bytes], *, settles: bool, given: bool = False) -> None:
         """Store vectors (little-endian float32) by chunk key; `settles` says that the chunks wait for none any more.

@@ -1,10 +1,12 @@
-"""The content of messages: the text of its parts, and metadata as it can be stored."""
+"""What importers share: JSON as it comes, the text of a message's parts, and metadata as it can be stored."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 
+from ..errors import InvalidInputError
 from ..models import Json
 from ..text.clean import MAX_DEPTH
 
@@ -29,17 +31,39 @@ def _part_text(part: Json) -> str:
 
 
 def tame(metadata: Mapping[str, Json]) -> dict[str, Json]:
-    """Return metadata without the numbers that JSON can't hold: NaN and infinity (`1e999`) become null."""
-    return {key: _tame(value, 1) for key, value in metadata.items()}
+    """Return metadata as it can be stored: NaN, infinity (`1e999`) and what is nested too deep become null."""
+    return {key: tame_value(value, 1) for key, value in metadata.items()}
 
 
-def _tame(value: Json, depth: int) -> Json:
-    if depth > MAX_DEPTH:
-        return value  # refused when it is stored, with the reason
+def tame_value(value: Json, depth: int = 0) -> Json:
+    """Return any JSON as it can be stored."""
+    if depth >= MAX_DEPTH and isinstance(value, Mapping | list):
+        return None
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _tame(item, depth + 1) for key, item in value.items()}
+        return {key: tame_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_tame(item, depth + 1) for item in value]
+        return [tame_value(item, depth + 1) for item in value]
     return value
+
+
+def parse_object(raw: bytes) -> dict[str, Json]:
+    """Return the JSON object of a line. Raises InvalidInputError."""
+    try:
+        value = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(f"not JSON: {error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise InvalidInputError("not usable: nested too deep") from None
+    except ValueError as error:
+        raise InvalidInputError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"not a JSON object but {type(value).__name__}")
+    return value
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is no JSON value")

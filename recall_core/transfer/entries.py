@@ -61,6 +61,17 @@ class WordEntry:
     word: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEntry:
+    """A link between two records, by their ids."""
+
+    source: str
+    target: str
+    kind: str
+    created_at: Time
+    line: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Something that is left out on purpose. Reasons are few and fixed, for they are counted."""
@@ -77,7 +88,7 @@ class Damaged:
     line: int | None = None
 
 
-Item = Entry | TitleEntry | WordEntry | Skipped | Damaged
+Item = Entry | TitleEntry | WordEntry | LinkEntry | Skipped | Damaged
 
 
 class Source(Protocol):

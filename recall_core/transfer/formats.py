@@ -9,11 +9,13 @@ from .entries import Source
 from .input import Input
 from .langchain import LangChainSource
 from .lines import LineSource
+from .native import NativeSource
 from .scope_recall import ScopeRecallSource
 from .sinomem import SinoMemSource
 
 # In the order in which they are asked; the first one that knows a file reads it. Lines of JSON are all that is left.
 SOURCES: tuple[Source, ...] = (
+    NativeSource(),
     LangChainSource(),
     ScopeRecallSource(),
     SinoMemSource(),
@@ -39,5 +41,7 @@ def find_source(file: Input, format: str, *, keeps_extra: bool = False) -> Sourc
     for source in (*SOURCES, lines):
         if source.detect(file):
             return source
+    if file.head[68:72] == b"RCAL":
+        raise InvalidInputError(f"{file.name} is a memory itself; export it first: recall export --db {file.name} FILE")
     what = "folder" if file.is_folder else "SQLite file" if file.is_sqlite else "file"
     raise InvalidInputError(f"{file.name} is no {what} that can be imported; formats are {', '.join(FORMATS)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,19 +15,24 @@ from ..errors import InvalidInputError, RecallError, RecordExistsError, VectorEr
 from ..filters import Selection
 from ..ids import derive_dated_id
 from ..models import OnDuplicate
+from ..reindexing import reindex_words
 from ..scopes import join_scopes
 from ..store import Draft, Taken
 from ..times import from_micros, to_micros
-from .entries import Damaged, Entry, Item, Skipped, TitleEntry
+from ..words import check_words
+from .entries import Damaged, Entry, Item, LinkEntry, Skipped, TitleEntry, VectorEntry, WordEntry
 from .formats import find_source
 from .input import Input, open_input
 from .lines import LineSource
 from .report import Imported, Tally
+from .restoring import Restoring
 
 MAX_BATCH = 256  # records in one transaction
 EXPIRED = "expired"
 TOO_OLD = "older than asked for"
 DELETED = "deleted since, restore them with recall restore"
+WHOLE_FILE = "dictionary words, which only a whole memory takes"
+NO_END = "links to records that are not here"
 ELSEWHERE = "the id is taken by a record outside of the scope"
 
 OnTaken = Literal[OnDuplicate, "error"]
@@ -101,31 +106,57 @@ class Import:
     tally: Tally
     _flying: Sequence[_Ready] = ()  # what is being stored, and not counted yet
     _titled: set[tuple[str, str]] = field(default_factory=set)
+    _restoring: Restoring = field(init=False)
+    _words: list[str] = field(default_factory=list)  # not added to the dictionary yet
+    _links: list[LinkEntry] = field(default_factory=list)  # whose records are not all there yet
     _pretended: set[str] = field(default_factory=set)  # ids that a dry run has counted
+
+    def __post_init__(self) -> None:
+        self._restoring = Restoring(self.engine)
 
     def run(self, items: Iterable[Item]) -> Imported:
         """Store all items and say what became of them."""
         batch: list[_Ready] = []
         try:
-            for item in items:
+            for item in self._until_damage(items):
                 self._take(item, batch)
                 if len(batch) >= self.options.batch:
                     self._settle(batch)
                     batch = []
             self._settle(batch)
+            self._add_words()
+            self._save_links()
+            if self.tally.words and not self.options.dry_run:
+                reindex_words(self.engine)  # the records that were here before
         except BaseException:
             self._count_flying()
             raise
         return self.tally.report()
 
+    def _until_damage(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items; if the rest of a file can't be read, that is damage as any other. Raises InvalidInputError if
+        all of it can't.
+        """
+        try:
+            yield from items
+        except InvalidInputError as error:
+            if not (self.tally.read or self.tally.failed):
+                raise
+            yield Damaged(str(error))
+
     def _take(self, item: Item, batch: list[_Ready]) -> None:
         match item:
             case Entry():
                 self.tally.read += 1
+                self._add_words()
                 if (ready := self._prepare(item)) is not None:
                     batch.append(ready)
             case TitleEntry():
                 self._save_title(item)
+            case WordEntry():
+                self._words.append(item.word)
+            case LinkEntry():
+                self._links.append(item)
             case Skipped():
                 self.tally.read += 1
                 self.tally.skip(item.reason)
@@ -136,8 +167,7 @@ class Import:
         """Return an entry ready to be stored, None if it is not to be, or can't."""
         self.tally.ignored.update(dict.fromkeys(entry.ignored))
         try:
-            expires_at = entry.record.expires_at
-            if expires_at is not None and to_micros(expires_at, "expires_at") <= self.engine.now():
+            if _has_expired(entry, self.engine.now()):
                 self.tally.skip(EXPIRED)
                 return None
             draft = self._make_draft(entry)
@@ -232,11 +262,15 @@ class Import:
         engine = self.engine
         with engine.store.records.transaction():
             stored = write_drafts(engine, [ready.entry.record for ready in batch], [ready.draft for ready in batch])
-            for ready in batch:
+            vectors = 0
+            for ready, result in zip(batch, stored, strict=True):
                 self._save_title_of(ready)
+                vectors += self._restoring.save(ready.draft, result, self._usable_vectors(ready))
+            self._restoring.refresh()
             keys = [key for result in stored for key in result.chunk_keys]
             claim = engine.indexer.claim(keys)
         self._flying = ()
+        self.tally.vectors += vectors
         for ready, result in zip(batch, stored, strict=True):
             id = ready.draft.record.id
             if result.record.id == id and id not in taken:
@@ -268,9 +302,49 @@ class Import:
         if (scope, session) in self._titled:
             return
         self._titled.add((scope, session))
-        title = redact_string(check_text(title), find_redaction(self.engine, self.options.redact)).strip()
+        title = redact_string(check_text(title), find_redaction(self.engine, self.options.redact))
         if title:
             self.engine.store.sessions.add(scope, session, title, created_at, self.options.on_duplicate == "replace")
+            self.tally.sessions += 1
+
+    def _usable_vectors(self, ready: _Ready) -> Sequence[VectorEntry]:
+        """Return the vectors of an entry, none if its text was changed on the way."""
+        return ready.entry.vectors if ready.draft.record.text == ready.entry.record.text else ()
+
+    def _add_words(self) -> None:
+        """Add words to the dictionary, before the records that hold them are indexed."""
+        if not self._words:
+            return
+        words, self._words = self._words, []
+        if self.base:
+            for _ in words:
+                self.tally.skip(WHOLE_FILE)
+        elif self.options.dry_run:
+            self.tally.words += len(set(words) - self.engine.dictionary.follow().words)
+        else:
+            self.tally.words += len(self.engine.store.dictionary.change(check_words(words), ()).added)
+
+    def _save_links(self) -> None:
+        """Store the links whose records are both there, in the scope."""
+        selection = Selection(scope=self.base, now=self.engine.now())
+        while self._links and not self.options.dry_run:
+            page, self._links = self._links[:MAX_BATCH], self._links[MAX_BATCH:]
+            ids = sorted({id for link in page for id in (link.source, link.target)})
+            with self.engine.store.records.transaction():
+                there = {record.id for record in self.engine.store.records.get(ids, selection)}
+                for link in page:
+                    self._save_link(link, there)
+
+    def _save_link(self, link: LinkEntry, there: Set[str]) -> None:
+        if not {link.source, link.target} <= there or link.source == link.target:
+            self.tally.skip(NO_END)
+            return
+        try:
+            created_at = to_micros(link.created_at, "created_at")
+            self.engine.store.links.save(link.source, link.target, check_name(link.kind, "kind"), created_at)
+            self.tally.links += 1
+        except InvalidInputError as error:
+            self._fail(Damaged(str(error), link.line))
 
     def _count_flying(self) -> None:
         """Count what was stored, though the import was interrupted before it could say so."""
@@ -285,6 +359,11 @@ class Import:
         self.tally.fail(damage)
         if self.hooks.notice is not None:
             self.hooks.notice(damage)
+
+
+def _has_expired(entry: Entry, now: int) -> bool:
+    expires_at = entry.record.expires_at
+    return expires_at is not None and to_micros(expires_at, "expires_at") <= now
 
 
 def _draft_choice(choice: OnTaken) -> OnDuplicate:

@@ -178,7 +178,7 @@ def _prepare(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
         head, stream = _peek(cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb")))
     encoding = next((name for mark, name in MARKS if head.startswith(mark)), None)
     if encoding is not None:
-        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
         return _peek(cast(BinaryIO, io.BufferedReader(_Recoded(text))))
     if head.startswith(codecs.BOM_UTF8):
         stream.read(len(codecs.BOM_UTF8))

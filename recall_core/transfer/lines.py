@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from ..errors import InvalidInputError
 from ..models import Json, NewRecord
+from .content import parse_object
 from .entries import Damaged, Entry, Item
 from .input import Input
 
@@ -60,7 +60,7 @@ def read_line(raw: bytes, *, keeps_extra: bool = False) -> tuple[NewRecord, tupl
     `time` stands for `created_at`; null and the empty string count as not given. With `keeps_extra` unknown keys go
     into the metadata, unless it has them already. Raises InvalidInputError with the reason why a line can't be used.
     """
-    given = parse_line(raw)
+    given = parse_object(raw)
     fields = {key: value for key, value in given.items() if key in FIELDS and value not in (None, "")}
     time = given.get("time")
     if time not in (None, ""):
@@ -82,30 +82,9 @@ def read_line(raw: bytes, *, keeps_extra: bool = False) -> tuple[NewRecord, tupl
     return NewRecord(**fields), unknown
 
 
-def parse_line(raw: bytes) -> dict[str, Json]:
-    """Return the JSON object of a line. Raises InvalidInputError."""
-    try:
-        value = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"not UTF-8: {error.reason} at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise InvalidInputError(f"not JSON: {error.msg} at character {error.pos}") from None
-    except RecursionError:
-        raise InvalidInputError("not usable: nested too deep") from None
-    except ValueError as error:
-        raise InvalidInputError(f"not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"not a JSON object but {type(value).__name__}")
-    return value
-
-
 def _merge(extra: dict[str, Json], metadata: Json) -> Json:
     if metadata is None:
         return extra
     if not isinstance(metadata, dict):
         return metadata  # refused when it is stored, with the reason
     return {**extra, **metadata}
-
-
-def _refuse_constant(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON value")

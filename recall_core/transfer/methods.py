@@ -6,21 +6,45 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..engine import Engine, Progress
+from ..engine import Progress
+from ..scoped import Scoped, Where
 from ..scopes import join_scopes
 from ..times import Time, to_micros
 
 if TYPE_CHECKING:
     from .importing import Notice, OnTaken
     from .input import Input
-    from .report import Imported
+    from .report import Exported, Imported
 
 
-class Transfer:
+class Transfer(Scoped):
     """Export and import of what lies in a view's scope and below."""
 
-    _engine: Engine
-    _base: str
+    def export(
+        self,
+        target: str | Path | BinaryIO,
+        *,
+        scope: str = "",
+        where: Where | None = None,
+        session: str | None = None,
+        vectors: bool = False,
+        progress: Progress | None = None,
+    ) -> Exported:
+        """Write memories as JSON lines that `import_` reads, and say how many; `docs/transfer.md` describes the format.
+
+        All that is visible in `scope` and below, as the filters say: records with their ids and times, session titles,
+        links between them, with `vectors` also these; from a whole memory its dictionary. Expired and deleted records
+        are not among it. Scopes are written as seen from this view. The same memories always give the same bytes.
+
+        `target` is a path, compressed if it ends in .gz, or a stream for bytes. A file is replaced when the export is
+        complete, and stays as it was if it fails. `progress` is called with the number of records so far. What is
+        written to the memory meanwhile may or may not be in it. Raises InvalidInputError, StoreError.
+        """
+        from .exporting import Export, open_target
+
+        selection = self._select(scope, where, session)
+        with open_target(target) as stream:
+            return Export(self._engine, self._base, selection, stream, vectors, progress).run()
 
     def import_(
         self,

@@ -24,7 +24,8 @@ class Imported:
 
     `read` records were found in the file: `added` or `replaced` are stored now, `present` were there before, `skipped`
     were left out on purpose, by their reasons, and `failed` could not be read or stored; `failures` are the first
-    hundred of these. `ignored` names fields that have no place in a record.
+    hundred of these. `ignored` names fields that have no place in a record. `sessions` got a title, `words` are new in
+    the dictionary, `links` lie between records, and `vectors` were taken over, so that nothing has to be embedded.
     """
 
     format: str
@@ -36,6 +37,10 @@ class Imported:
     failed: int = 0
     failures: tuple[Failure, ...] = ()
     ignored: tuple[str, ...] = ()
+    sessions: int = 0
+    words: int = 0
+    links: int = 0
+    vectors: int = 0
     dry_run: bool = False
 
 
@@ -61,6 +66,10 @@ class Tally:
     replaced: int = 0
     present: int = 0
     failed: int = 0
+    sessions: int = 0
+    words: int = 0
+    links: int = 0
+    vectors: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     ignored: dict[str, None] = field(default_factory=dict)  # in the order of their appearance
@@ -87,5 +96,9 @@ class Tally:
             failed=self.failed,
             failures=tuple(self.failures),
             ignored=tuple(self.ignored),
+            sessions=self.sessions,
+            words=self.words,
+            links=self.links,
+            vectors=self.vectors,
             dry_run=self.dry_run,
         )
