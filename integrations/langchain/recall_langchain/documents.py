@@ -9,8 +9,7 @@ from langchain_core.documents import Document
 
 from recall_core import And, Condition, Filter, Hit, NewRecord, Record, View, derive_id
 from recall_core.filters import parse_where
-
-from .opening import read_all
+from recall_core.opening import read_all
 
 KIND = "document"
 ALL = Condition("@kind", "eq", KIND)

@@ -10,9 +10,9 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessageChunk, BaseMessage, trim_messages
 
 from recall_core import And, Condition, NewRecord
+from recall_core.opening import Closing, Opened, Source
 
 from .messages import KIND, join_chunks, role_of, to_message, to_payload
-from .opening import Closing, Opened, Source
 
 ALL = 2**62  # more messages than any conversation has
 

@@ -18,10 +18,10 @@ from langgraph.runtime import Runtime
 
 from recall_core import Condition, NewRecord, Not, derive_id, strip_context
 from recall_core.models import Mode
+from recall_core.opening import Closing, Opened, Source
 
 from .callers import THREAD, USER_SCOPE, Scope, find_names, find_scope
 from .messages import KIND, role_of
-from .opening import Closing, Opened, Source
 from .tools import make_tools
 
 THREADS = 8

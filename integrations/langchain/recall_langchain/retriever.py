@@ -13,9 +13,9 @@ from pydantic import ConfigDict, PrivateAttr
 
 from recall_core import And
 from recall_core.models import Mode
+from recall_core.opening import Closing, Opened
 
 from .documents import DocumentFilter, find_where, to_document, to_scored_document
-from .opening import Closing, Opened
 
 
 class RecallRetriever(Closing, BaseRetriever):

@@ -27,6 +27,7 @@ from langgraph.store.base import (
 
 from recall_core import And, Condition, Filter, Hits, Not, Record
 from recall_core.models import Mode
+from recall_core.opening import Closing, Opened, Source
 
 from .embeddings import name_space
 from .items import (
@@ -43,7 +44,6 @@ from .items import (
     to_scope,
     to_search_item,
 )
-from .opening import Closing, Opened, Source
 
 MOST_HITS = 10_000  # of a query; those behind come in the order of their last change
 

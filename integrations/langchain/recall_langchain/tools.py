@@ -11,9 +11,9 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from recall_core import View
 from recall_core.errors import RecallError
+from recall_core.opening import Opened, Source
 
 from .callers import USER_SCOPE, Scope, find_names, find_scope
-from .opening import Opened, Source
 
 NOTHING = "Nothing relevant is remembered."
 

@@ -13,10 +13,10 @@ from langchain_core.vectorstores import VectorStore
 
 from recall_core import And, Condition, Hits, NewRecord
 from recall_core.models import Mode
+from recall_core.opening import Closing, Opened, Source
 
 from .documents import DocumentFilter, find_where, record_id, to_document, to_record
 from .embeddings import name_space
-from .opening import Closing, Opened, Source
 
 BATCH = 256  # texts that are embedded and stored together
 
