@@ -140,7 +140,7 @@ def test_links_and_trash_that_belong_to_nothing_are_named_and_left_alone(path):
     run_sql(
         path,
         "INSERT INTO link(from_key, to_key, kind, created_at) VALUES (1, 777, 'cause', 5)",
-        "INSERT INTO trash_vector(trash_key, space_id, vector) VALUES (99, 1, zeroblob(64))",
+        "INSERT INTO trash_vector(trash_key, space_id, start, vector) VALUES (99, 1, 0, zeroblob(64))",
     )
     found = assert_left_alone(path, "SELECT * FROM link")
     assert found["link-stray"].records == ("r000",)

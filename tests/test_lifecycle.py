@@ -143,6 +143,26 @@ def test_a_restored_record_keeps_the_vectors_that_callers_brought_and_gets_its_o
     assert faults(db_path) == []
 
 
+def test_the_vectors_of_pages_come_back_to_their_pages(memory, db_path):
+    pages = ["first page " * 200, "second page", "third page " * 200]
+    vectors = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    memory.add("\f".join(pages), id="r", vector=vectors, space="host")
+    query = "SELECT start, vector FROM embedding JOIN chunk ON chunk.key = chunk_key WHERE given ORDER BY start"
+    with memory._engine.store.database.read() as connection:
+        before = connection.execute(query).fetchall()
+    memory.delete("r")
+    memory.restore("r")
+    with memory._engine.store.database.read() as connection:
+        assert connection.execute(query).fetchall() == before
+    assert len(before) == 3
+    memory.delete("r")
+    memory.close()
+    with Memory.open(db_path, embedder=None, settings=Settings(chunk_size=64, chunk_overlap=0)) as other:
+        other.restore("r")
+        with other._engine.store.database.read() as connection:
+            assert connection.execute(query).fetchall() == before
+
+
 def test_the_last_one_deleted_of_an_id_is_restored(memory):
     for text in ("first", "second"):
         memory.add(text, id="r")

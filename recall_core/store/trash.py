@@ -22,8 +22,8 @@ SELECT record.key, ?, ?, {RECORD_COLUMNS} FROM record WHERE {{which}} ORDER BY r
 """
 # Vectors that callers brought can't be made anew.
 PUT_VECTORS = """
-INSERT INTO trash_vector(trash_key, space_id, vector)
-SELECT trash.key, embedding.space_id, embedding.vector FROM trash
+INSERT INTO trash_vector(trash_key, space_id, start, vector)
+SELECT trash.key, embedding.space_id, chunk.start, embedding.vector FROM trash
 JOIN chunk ON chunk.record_key = trash.record_key JOIN embedding ON embedding.chunk_key = chunk.key AND given
 WHERE trash.key > ? ORDER BY chunk.place ON CONFLICT DO NOTHING
 """
@@ -36,14 +36,19 @@ INSERT_RECORD = f"""
 INSERT INTO record(key, {NAMES}, text_hash, indexed) VALUES (?, {", ".join("?" for _ in COLUMNS)}, ?, 1) RETURNING key
 """
 FREE_KEY = "SELECT record_key FROM trash WHERE key = ? AND record_key NOT IN (SELECT key FROM record)"
+# With the chunk that begins where theirs did, or holds that place if the text is cut otherwise now.
 RESTORE_VECTORS = f"""
 INSERT INTO embedding(chunk_key, space_id, vector, given)
-SELECT ?, space_id, vector, 1 FROM trash_vector JOIN space ON space.id = space_id
-WHERE trash_key = ? AND substr(space.name, 1, {len(RESERVED)}) <> '{RESERVED}'
+SELECT (SELECT key FROM chunk WHERE record_key = ? AND (chunk.start <= trash_vector.start OR place = 0)
+    ORDER BY chunk.start DESC, place LIMIT 1), space_id, vector, 1
+FROM trash_vector JOIN space ON space.id = space_id
+WHERE trash_key = ? AND substr(space.name, 1, {len(RESERVED)}) <> '{RESERVED}' ORDER BY trash_vector.start
+ON CONFLICT DO NOTHING
 """
 SETTLE = f"""
 DELETE FROM pending WHERE chunk_key IN
-  (SELECT chunk_key FROM embedding JOIN space ON space.id = space_id WHERE chunk_key = ? AND name = '{OWN_SPACE}')
+  (SELECT chunk_key FROM chunk JOIN embedding ON chunk_key = chunk.key JOIN space ON space.id = space_id
+   WHERE record_key = ? AND name = '{OWN_SPACE}')
 """
 RESTORE_TITLE = """
 INSERT INTO session(scope, id, title, created_at) SELECT scope, session, title, created_at FROM trash
@@ -113,8 +118,8 @@ class TrashTable:
             values = (key[0] if key else None, *clean_values(row), text_hash(record.text))
             ((record_key,),) = select(connection, INSERT_RECORD, values)
             keys = tuple(insert_chunk(connection, record_key, place, chunk) for place, chunk in enumerate(chunks))
-            connection.execute(RESTORE_VECTORS, (keys[0], entry.key))
-            connection.execute(SETTLE, (keys[0],))
+            connection.execute(RESTORE_VECTORS, (record_key, entry.key))
+            connection.execute(SETTLE, (record_key,))
             connection.execute(RESTORE_TITLE, (entry.key,))
             connection.execute("DELETE FROM trash WHERE key = ?", (entry.key,))
             return Stored(record, keys)

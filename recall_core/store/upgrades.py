@@ -152,8 +152,9 @@ CREATE INDEX trash_age ON trash(deleted_at);
 CREATE TABLE trash_vector(
   trash_key INTEGER NOT NULL REFERENCES trash(key) ON DELETE CASCADE,
   space_id INTEGER NOT NULL REFERENCES space(id) ON DELETE CASCADE,
+  start INTEGER NOT NULL,
   vector BLOB NOT NULL,
-  PRIMARY KEY(trash_key, space_id)
+  PRIMARY KEY(trash_key, space_id, start)
 );
 CREATE INDEX trash_vector_space ON trash_vector(space_id);
 
