@@ -34,39 +34,40 @@ ROUNDS = 5  # of finding and repairing, since some damage hides other
 MARKED = 256  # records that are marked in one transaction
 CHUNK_KINDS = frozenset({"chunk-missing", "chunk-wrong"})
 
+Clock = Callable[[], int]
 Note = Callable[[str], object]
 
 
-def find_all(access: Access, now: int, *, quick: bool = False) -> list[Damage]:
-    """Examine a file; `now` is in microseconds. Nothing is written. Raises NotADatabaseError, StoreError."""
-    found = list(find_damage(access, now, quick=quick))
+def find_all(access: Access, clock: Clock, *, quick: bool = False) -> list[Damage]:
+    """Examine a file; `clock` gives microseconds. Nothing is written. Raises NotADatabaseError, StoreError."""
+    found = list(find_damage(access, clock, quick=quick))
     if not is_current(access):
         return found
     if quick:
-        return [*found, *find_chunkless(access, now)]
+        return [*found, *find_chunkless(access, clock)]
     if present_tables(access) >= {"record"}:
         found += _find_record_damage(access)
     return found
 
 
-def examine_file(path: str, busy_timeout: float, now: int, *, quick: bool = False) -> tuple[list[Damage], bool]:
+def examine_file(path: str, busy_timeout: float, clock: Clock, *, quick: bool = False) -> tuple[list[Damage], bool]:
     """Examine a file that need not be fit to be opened; tell, too, whether all was looked at: not if its schema is an
     older one, which opening it brings up to date. Raises NotADatabaseError, StoreUnavailableError.
     """
     with open_access(path, busy_timeout) as access:
-        return find_all(access, now, quick=quick), is_current(access)
+        return find_all(access, clock, quick=quick), is_current(access)
 
 
-def repair_file(path: str, busy_timeout: float, now: int, note: Note | None = None) -> Repaired:
+def repair_file(path: str, busy_timeout: float, clock: Clock, note: Note | None = None) -> Repaired:
     """Repair what keeps a file from being opened, and all else that takes no segmenter."""
     with open_access(path, busy_timeout, repairs=True) as access:
-        return _repair(access, now, None, note)
+        return _repair(access, clock, None, note)
 
 
 def examine_memory(engine: Engine, *, quick: bool = False) -> list[Damage]:
     """Examine the file of an open memory."""
     with _reach(engine) as access:
-        return find_all(access, engine.now(), quick=quick)
+        return find_all(access, engine.now, quick=quick)
 
 
 @contextlib.contextmanager
@@ -84,8 +85,8 @@ def repair_memory(engine: Engine, *, dry_run: bool = False, note: Note | None = 
     """Repair the file of an open memory, or say what would be done."""
     with _reach(engine, repairs=not dry_run) as access:
         if dry_run:
-            return plan_repair(find_all(access, engine.now()))
-        return _repair(access, engine.now(), engine, note)
+            return plan_repair(find_all(access, engine.now))
+        return _repair(access, engine.now, engine, note)
 
 
 def plan_repair(found: Sequence[Damage]) -> Repaired:
@@ -94,7 +95,7 @@ def plan_repair(found: Sequence[Damage]) -> Repaired:
     return Repaired(dry_run=True, done=plan, left=tuple(one for one in found if one.repair is None), pending=-1)
 
 
-def _repair(access: Access, now: int, engine: Engine | None, note: Note | None) -> Repaired:
+def _repair(access: Access, clock: Clock, engine: Engine | None, note: Note | None) -> Repaired:
     done: list[str] = []
 
     def tell(lines: Iterator[str]) -> None:
@@ -103,7 +104,7 @@ def _repair(access: Access, now: int, engine: Engine | None, note: Note | None) 
             if note is not None:
                 note(line)
 
-    found = find_all(access, now, quick=False)
+    found = find_all(access, clock, quick=False)
     before: list[Damage] = []
     for _ in range(ROUNDS):
         kinds = {one.kind for one in found if one.repair is not None}
@@ -111,10 +112,10 @@ def _repair(access: Access, now: int, engine: Engine | None, note: Note | None) 
             kinds -= CHUNK_KINDS
         if not kinds or found == before:
             break
-        tell(repair_tables(access, kinds, now))
+        tell(repair_tables(access, kinds, clock))
         if engine is not None and kinds & CHUNK_KINDS:
             tell(_reindex(access, engine))
-        before, found = found, find_all(access, now, quick=False)
+        before, found = found, find_all(access, clock, quick=False)
     if engine is not None:
         engine.refresh()
         engine.indexer.wake()

@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import apsw
@@ -22,7 +23,6 @@ from recall_core import Memory, errors
 from recall_core.damage import KINDS
 from recall_core.integrity import examine_file, repair_file
 
-NOW = 1_800_000_000_000_000
 DATA = Path(__file__).parent / "data"
 
 
@@ -37,8 +37,12 @@ def path(db_path):
     return db_path
 
 
+def now():
+    return int(time.time() * 1e6)
+
+
 def examine(path, **arguments):
-    return {damage.kind: damage for damage in examine_file(str(path), 5, NOW, **arguments)[0]}
+    return {damage.kind: damage for damage in examine_file(str(path), 5, now, **arguments)[0]}
 
 
 def digest(path):
@@ -157,7 +161,7 @@ def test_deleted_records_that_cannot_be_restored_are_named_and_left_alone(path):
         "UPDATE trash SET metadata = '{broken' WHERE id = 'r012'",
         f"UPDATE trash_vector SET vector = x'00' WHERE trash_key = ({ids.format('r010')})",
     )
-    damages = [damage for damage in examine_file(str(path), 5, NOW)[0] if damage.kind == "trash-broken"]
+    damages = [damage for damage in examine_file(str(path), 5, now)[0] if damage.kind == "trash-broken"]
     assert [damage.records for damage in damages] == [("r012",), ("r010",)]
     assert "trash-broken" in assert_left_alone(path, "SELECT * FROM trash")
 
@@ -202,7 +206,7 @@ def test_records_on_a_damaged_page_are_named_one_by_one_and_left_alone(path):
             readable = False
         assert readable == (id_ not in lost)
     connection.close()
-    repair_file(str(path), 5, NOW)
+    repair_file(str(path), 5, now)
     with path.open("rb") as file:
         file.seek((page - 1) * 8192)
         assert file.read(8192) == b"\xa5" * 8192
@@ -218,7 +222,7 @@ def test_a_derived_table_on_a_damaged_page_is_made_anew(path, table):
     overwrite(path, pages_of(path, table)[0])
     named = examine(path)
     assert any(table.startswith("chunk_fts") or table in damage.problem for damage in named.values())
-    repair_file(str(path), 5, NOW)
+    repair_file(str(path), 5, now)
     with open_memory(path) as memory:
         left = memory.repair().left
         assert {damage.kind for damage in left} <= {"page-lost"}
@@ -231,7 +235,7 @@ def test_a_derived_table_on_a_damaged_page_is_made_anew(path, table):
 
 def test_a_damaged_page_of_vectors_is_named_and_left_alone(path):
     overwrite(path, pages_of(path, "embedding")[0])
-    damages, _ = examine_file(str(path), 5, NOW)
+    damages, _ = examine_file(str(path), 5, now)
     assert {"page", "unexamined"} & {damage.kind for damage in damages}
     assert any("embedding" in damage.problem or "vectors" in damage.problem for damage in damages)
 
@@ -277,7 +281,7 @@ def test_a_table_that_nothing_can_make_again_is_named_and_not_made(path, table):
     damage = examine(path)["truth-missing"]
     assert table in damage.problem
     assert damage.repair is None
-    repair_file(str(path), 5, NOW)
+    repair_file(str(path), 5, now)
     assert read(path, f"SELECT count(*) FROM sqlite_master WHERE name = '{table}'") == [(0,)]
     done = run(path, "doctor")
     assert done.exit_code == 1
@@ -322,7 +326,7 @@ def test_another_program_s_database_is_told_by_the_exit_code_and_left_alone(db_p
         assert "another program" in done.stderr
     assert digest(db_path) == before
     with pytest.raises(errors.NotADatabaseError):
-        examine_file(str(db_path), 5, NOW)
+        examine_file(str(db_path), 5, now)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])

@@ -7,20 +7,20 @@ import itertools
 import shutil
 import sqlite3
 import tempfile
+import time
 from pathlib import Path
 
 import hypothesis
 import pytest
 from damage_support import HARMS, fill, given, harm, open_memory, read, results, run_sql, truth
 from hypothesis import strategies
-from store_support import beside, faults, run_python, use_small_index
+from store_support import beside, faults, release, run_python, start, use_small_index
 
 from recall_core import Memory
 from recall_core.integrity import examine_file, repair_file
 from recall_core.store import open_store
 from recall_core.store.integrity import MemoryAccess, keyword_index
 
-NOW = 1_800_000_000_000_000
 BOTH = ("small", "large")
 
 
@@ -48,8 +48,12 @@ def damaged(bases, request, monkeypatch, db_path):
     return db_path, found
 
 
+def now():
+    return int(time.time() * 1e6)
+
+
 def kinds(path):
-    damages, complete = examine_file(str(path), 5, NOW)
+    damages, complete = examine_file(str(path), 5, now)
     assert complete
     return {damage.kind for damage in damages}
 
@@ -59,7 +63,7 @@ def repair(path):
     try:
         memory = open_memory(path)
     except Exception:
-        repair_file(str(path), 5, NOW)
+        repair_file(str(path), 5, now)
         memory = open_memory(path)
     with memory:
         return memory.repair()
@@ -329,6 +333,23 @@ def test_making_the_keyword_index_anew_goes_on_where_it_ended(damaged, monkeypat
     assert kinds(path) == {"keyword-unfinished"}
     assert repair(path).done == ("made the keyword index anew from the chunks",)
     assert_as_before(path, found, before)
+
+
+def test_what_others_are_writing_is_no_damage(db_path):
+    Memory.open(db_path, embedder=None).close()
+    workers = [start("bulk", db_path, number) for number in range(2)]
+    try:
+        release(db_path)
+        found = set()
+        while len(read(db_path, "SELECT key FROM record WHERE key > 1500 LIMIT 1")) < 1:
+            found |= kinds(db_path)
+        assert all(worker.poll() is None for worker in workers)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+    assert found == set()
+    assert kinds(db_path) <= {"lease-stale"}
 
 
 def test_a_file_that_cannot_be_opened_for_its_index_is_repaired(db_path):

@@ -60,7 +60,7 @@ def _examine(path: str, model: str | None, quick: bool, as_json: bool) -> bool:
     from recall_core.doctor import add_damages
     from recall_core.integrity import examine_file
 
-    damages, complete = examine_file(path, BUSY_TIMEOUT, _now(), quick=quick)
+    damages, complete = examine_file(path, BUSY_TIMEOUT, _now, quick=quick)
     try:
         with open_existing(path) as memory:
             found = memory.check(resolve_model(model), quick=quick or complete)
@@ -97,16 +97,16 @@ def _repair(path: str, model: str | None, dry_run: bool, as_json: bool) -> bool:
 
     note = None if as_json else write
     if dry_run:
-        damages, _ = examine_file(path, BUSY_TIMEOUT, _now())
+        damages, _ = examine_file(path, BUSY_TIMEOUT, _now)
         return _tell_repaired(plan_repair(damages), as_json)
     done: tuple[str, ...] = ()
-    damages, _ = examine_file(path, BUSY_TIMEOUT, _now(), quick=True)
+    damages, _ = examine_file(path, BUSY_TIMEOUT, _now, quick=True)
     if any(damage.repair for damage in damages):
-        done = repair_file(path, BUSY_TIMEOUT, _now(), note).done
+        done = repair_file(path, BUSY_TIMEOUT, _now, note).done
     try:
         memory = _open(path, model)
     except StoreError as error:
-        first = repair_file(path, BUSY_TIMEOUT, _now(), note)
+        first = repair_file(path, BUSY_TIMEOUT, _now, note)
         done += first.done
         if first.left:
             tell(str(error))

@@ -60,8 +60,8 @@ TABLE_CHECKS = (
 )
 
 
-def find_damage(access: Access, now: int, *, quick: bool = False) -> Iterator[Damage]:
-    """Examine a file and everything in it but what its chunks say. `now` is in microseconds; nothing is written.
+def find_damage(access: Access, clock: Callable[[], int], *, quick: bool = False) -> Iterator[Damage]:
+    """Examine a file and everything in it but what its chunks say. `clock` gives microseconds; nothing is written.
 
     Of a file with an older schema only the file itself is examined. Raises NotADatabaseError for another program's.
     """
@@ -74,17 +74,17 @@ def find_damage(access: Access, now: int, *, quick: bool = False) -> Iterator[Da
     if not is_current(access):
         return
     row_checks = [
-        _Check(f"rows of {' and '.join(sorted(one.tables))}", _bind(one, now), one.tables) for one in tables.CHECKS
+        _Check(f"rows of {' and '.join(sorted(one.tables))}", _bind(one, clock), one.tables) for one in tables.CHECKS
     ]
     for check in (*TABLE_CHECKS, *row_checks):
         if check.tables <= present and (not quick or check.quick):
             yield from _attempt(check, access)
 
 
-def find_chunkless(access: Access, now: int) -> Iterator[Damage]:
+def find_chunkless(access: Access, clock: Callable[[], int]) -> Iterator[Damage]:
     """Name the records that have no chunk at all."""
     if tables.CHUNKLESS.tables <= present_tables(access):
-        yield from tables.find_row_damage(access, tables.CHUNKLESS, now)
+        yield from tables.find_row_damage(access, tables.CHUNKLESS, clock())
 
 
 def present_tables(access: Access) -> frozenset[str]:
@@ -132,8 +132,8 @@ def _is_memory(access: Access) -> bool:
         return True
 
 
-def _bind(check: tables.RowCheck, now: int) -> Callable[[Access], Iterator[Damage]]:
-    return lambda access: tables.find_row_damage(access, check, now)
+def _bind(check: tables.RowCheck, clock: Callable[[], int]) -> Callable[[Access], Iterator[Damage]]:
+    return lambda access: tables.find_row_damage(access, check, clock())
 
 
 def _attempt(check: _Check, access: Access) -> Iterator[Damage]:

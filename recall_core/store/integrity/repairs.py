@@ -34,12 +34,12 @@ LAST = (
 )
 
 
-def repair_tables(access: Access, kinds: Collection[str], now: int) -> Iterator[str]:
-    """Repair these kinds of damage, and say what was done; all but what chunks say. `now` is in microseconds.
+def repair_tables(access: Access, kinds: Collection[str], clock: Callable[[], int]) -> Iterator[str]:
+    """Repair these kinds of damage, and say what was done; all but what chunks say. `clock` gives microseconds.
 
     A step that fails is told as well, and the next ones are run all the same.
     """
-    rows = tuple(_Step(frozenset({check.kind}), _bind(check, now)) for check in tables.CHECKS if check.repair)
+    rows = tuple(_Step(frozenset({check.kind}), _bind(check, clock)) for check in tables.CHECKS if check.repair)
     for step in (*FIRST, *rows, *LAST):
         if step.kinds.isdisjoint(kinds):
             continue
@@ -51,5 +51,5 @@ def repair_tables(access: Access, kinds: Collection[str], now: int) -> Iterator[
             yield f"could not repair {', '.join(sorted(step.kinds & set(kinds)))}: {error}"
 
 
-def _bind(check: tables.RowCheck, now: int) -> Callable[[Access], list[str]]:
-    return lambda access: tables.repair_rows(access, check, now)
+def _bind(check: tables.RowCheck, clock: Callable[[], int]) -> Callable[[Access], list[str]]:
+    return lambda access: tables.repair_rows(access, check, clock())
