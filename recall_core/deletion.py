@@ -14,7 +14,7 @@ from .times import MICROS_PER_DAY
 logger = logging.getLogger("recall_core")
 
 BATCH = 256  # records that are deleted in one transaction
-PURGED = 256  # records whose time in the trash is over, deleted for good together with others
+PURGED = 256  # records whose time in the trash is over that a deletion takes along at least, if there are so many
 SAMPLE = 10  # records that `forget` shows
 # Up to so many chunks the terms of deleted and changed texts are cleared when a memory is closed: it takes 0.2 s then.
 CLEARED_AT_CLOSE = 20_000
@@ -26,7 +26,7 @@ def delete_records(engine: Engine, ids: Sequence[str], selection: Selection, *, 
     if not is_final(engine, hard):
         with store.records.transaction():
             moved = store.trash.put(ids, selection, engine.now())
-            purge_trash(engine, PURGED)
+            purge_trash(engine, max(PURGED, moved))
         return moved
     with store.records.transaction():
         count = store.trash.count_ids(ids, selection)
@@ -44,7 +44,7 @@ def delete_session(engine: Engine, scope: str, session: str, *, hard: bool) -> i
     if not is_final(engine, hard):
         with store.records.transaction():
             moved = store.trash.put_session(scope, session, engine.now())
-            purge_trash(engine, PURGED)
+            purge_trash(engine, max(PURGED, moved))
         return moved
     with store.records.transaction():
         deleted = store.sessions.delete(scope, session)

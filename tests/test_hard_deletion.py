@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import sqlite3
 import subprocess
 import sys
@@ -57,6 +58,30 @@ def test_no_word_of_what_was_deleted_for_good_is_left_in_the_open_file(db_path, 
     assert find_words(db_path) == set()
     assert (faults(db_path), vector_faults(memory)) == ([], [])
     assert memory.search("rockets number 900", mode="keyword")[0].record.id == "n30"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_word_is_left_of_records_of_all_sizes_however_they_were_deleted(db_path, seed):
+    rng = random.Random(seed)
+    words = {str(number): "".join(rng.choices("bcdfghjklmnpqrstvwxz", k=12)) for number in range(200)}
+
+    def make_text(id):
+        size = rng.choice([1, 5, 20, 100, 600])
+        return " ".join([words[id], *(f"word{rng.randrange(3000)}" for _ in range(size)), words[id]])
+
+    gone: set[str] = set()
+    with Memory.open(db_path, embedder=HashedEmbedder(8)) as memory:
+        for first in range(0, 200, 50):
+            ids = [str(number) for number in range(first, first + 50)]
+            memory.add_many({"text": make_text(id), "id": id, "metadata": {"word": words[id]}} for id in ids)
+        for size in (1, 40, 3):
+            ids = rng.sample(sorted(words.keys() - gone), size)
+            memory.delete(ids[: size // 2])
+            memory.update(ids[-1], text="changed", metadata=None)
+            memory.delete(ids, hard=True)
+            gone.update(ids)
+        raw = b"".join(path.read_bytes() for path in db_path.parent.iterdir())
+    assert {id for id, word in words.items() if word.encode() not in raw} == gone
 
 
 def test_a_session_in_the_trash_is_deleted_for_good_with_it(db_path, memory):

@@ -20,11 +20,12 @@ PUT = f"""
 INSERT INTO trash(record_key, deleted_at, title, {NAMES})
 SELECT record.key, ?, ?, {RECORD_COLUMNS} FROM record WHERE {{which}} ORDER BY record.key
 """
-# Vectors that callers brought can't be made anew.
+# Vectors that callers brought can't be made anew. CROSS JOIN keeps SQLite from reading all vectors of the file first.
 PUT_VECTORS = """
 INSERT INTO trash_vector(trash_key, space_id, start, vector)
 SELECT trash.key, embedding.space_id, chunk.start, embedding.vector FROM trash
-JOIN chunk ON chunk.record_key = trash.record_key JOIN embedding ON embedding.chunk_key = chunk.key AND given
+CROSS JOIN chunk ON chunk.record_key = trash.record_key
+CROSS JOIN embedding ON embedding.chunk_key = chunk.key AND given
 WHERE trash.key > ? ORDER BY chunk.place ON CONFLICT DO NOTHING
 """
 TAKE_OUT = "DELETE FROM record WHERE key IN (SELECT record_key FROM trash WHERE key > ?)"
