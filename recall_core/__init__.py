@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
     from .ids import derive_id
-    from .insight import Disagreement, Likeness, Merge, SimilarGroup
+    from .insight import Disagreement, Likeness, Merge, SimilarGroup, Topic
     from .memory import Memory
     from .models import (
         Chunk,
@@ -84,6 +84,7 @@ __all__ = [
     "Settings",
     "SimilarGroup",
     "Stats",
+    "Topic",
     "Vacuumed",
     "View",
     "Why",
@@ -116,6 +117,7 @@ _HOMES = {
     "Likeness": "insight",
     "Merge": "insight",
     "SimilarGroup": "insight",
+    "Topic": "insight",
     "Memory": "memory",
     "Chunk": "models",
     "Chunker": "models",

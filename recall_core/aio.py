@@ -75,6 +75,7 @@ class AsyncView:
     export = in_thread(View.export)
     import_ = in_thread(View.import_)
     merge = in_thread(View.merge)
+    topics = in_thread(View.topics)
 
     delete = in_thread(View.delete)
     restore = in_thread(View.restore)

@@ -87,3 +87,31 @@ def test_merge_names_an_id_that_is_not_there(db):
     result = run(db, "merge", "full", "missing", "--yes")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "'missing'" in result.stderr
+
+
+def test_topics_shows_a_line_for_each(db_path):
+    store(
+        db_path,
+        *(NewRecord(text=f"coffee for {number}", created_at="2026-01-02") for number in range(3)),
+        *(NewRecord(text=f"数据库迁移 {number}", created_at="2026-01-20") for number in range(2)),
+    )
+    result = run(db_path, "topics", "--since", "7d", "--until", "2026-01-21")
+    assert result.stdout.splitlines() == [
+        "    3  +0  (+0)  2026-01-02 to 2026-01-02  coffee",
+        "    2  +2  (+2)  2026-01-20 to 2026-01-20  数据库 · 迁移",
+    ]
+    found = run_json(db_path, "topics", "--since", "2026-01-01", "--until", "2026-01-21")["topics"]
+    assert [(topic["size"], topic["recent"], len(topic["ids"])) for topic in found] == [(3, 3, 3), (2, 2, 2)]
+    assert texts(found[1]["examples"])[0].startswith("数据库迁移")
+
+
+def test_topics_of_nothing_ends_like_grep(db):
+    result = run(db, "topics", "--scope", "elsewhere")
+    assert (result.exit_code, result.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("since", ["soon", "7", "-1d", "2030-01-01"])
+def test_topics_refuses_a_period_that_is_none(db, since):
+    result = run(db, "topics", "--since", since, "--until", "2026-01-21")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "since" in result.stderr

@@ -140,6 +140,10 @@ def test_insights_are_into_the_scope_alone(scopes, data):
         view = memory.scoped(scope)
         for groups in (view.similar(), memory.similar(scope=scope)):
             assert {record.scope for group in groups for record in group.records} == inside
+        for topics in (view.topics(), memory.topics(scope=scope)):
+            ids = {id for topic in topics for id in topic.ids}
+            assert {record.scope for record in memory.get(ids)} == inside
+            assert {record.scope for topic in topics for record in topic.examples} <= inside
 
 
 @few
@@ -306,6 +310,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "sessions": lambda view, scope: view.sessions(scope),
     "similar": lambda view, scope: view.similar(scope=scope),
     "import_": lambda view, scope: view.import_(BytesIO(b'{"text": "x"}'), scope=scope),
+    "topics": lambda view, scope: view.topics(scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),
     "deleted": lambda view, scope: view.deleted(scope=scope),
     "forget": lambda view, scope: view.forget(scope=scope, everything=True),
@@ -359,6 +364,7 @@ TRIED_ELSEWHERE = {
     "get": test_get_and_count_see_the_scope_alone,
     "count": test_get_and_count_see_the_scope_alone,
     "similar": test_insights_are_into_the_scope_alone,
+    "topics": test_insights_are_into_the_scope_alone,
 }
 
 

@@ -1,4 +1,4 @@
-"""`recall similar` and `recall merge`: records that say the same, and one made of several."""
+"""`recall similar`, `recall merge` and `recall topics`: what says the same, one made of several, what it is about."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from recall_core.errors import InvalidInputError
 from recall_core.models import Json
 
 from .opening import open_existing
-from .options import db_option, json_option, parse_object, scope_option, where_option
+from .options import db_option, json_option, parse_age, parse_object, scope_option, until_option, where_option
 from .output import NOTHING, one_line, tell, write, write_json
 from .records import ids_argument
-from .shapes import record_shape
+from .shapes import record_shape, show_time
 
 if TYPE_CHECKING:
-    from recall_core.insight import Merge, SimilarGroup
+    from recall_core.insight import Merge, SimilarGroup, Topic
     from recall_core.insight.values import GroupKind
 
 SHOWN_TEXT = 100  # characters of a memory
@@ -89,6 +89,58 @@ def merge(ids: Sequence[str], into: str | None, dry_run: bool, yes: bool, db: st
         write_json(merge_shape(plan))
     elif not dry_run:
         write(f"merged into {plan.record.id}")
+
+
+@click.command()
+@scope_option
+@where_option
+@click.option("--since", metavar="TIME|30d", default="30d", show_default=True, help="Where the period begins.")
+@until_option
+@click.option("--limit", "-n", metavar="N", type=int, default=20, show_default=True, help="At most so many topics.")
+@db_option
+@json_option
+def topics(
+    scope: str, where: str | None, since: str, until: str | None, limit: int, db: str | None, as_json: bool
+) -> None:
+    """Show what is remembered, by topic: how much, how it grows, and where little is known.
+
+    A line has the number of memories, how many of them are new in the period, and the change against the one before.
+    """
+    condition = parse_object(where, "--where")
+    with open_existing(db) as memory:
+        found = memory.topics(scope=scope, where=condition, since=parse_age(since, "--since"), until=until, limit=limit)
+    if as_json:
+        write_json({"topics": [topic_shape(topic) for topic in found]})
+    else:
+        for topic in found:
+            write(describe_topic(topic))
+    if not found:
+        if not as_json:
+            tell("there are no topics yet: no two memories are about the same")
+        click.get_current_context().exit(NOTHING)
+
+
+def topic_shape(topic: Topic) -> dict[str, Json]:
+    """Return a topic."""
+    return asdict(topic) | {
+        "growth": topic.growth,
+        "first_at": show_time(topic.first_at),
+        "last_at": show_time(topic.last_at),
+        "examples": [record_shape(record) for record in topic.examples],
+    }
+
+
+def describe_topic(topic: Topic) -> str:
+    """Return a topic as one line."""
+    facts = [
+        f"{topic.size:>5}",
+        f"+{topic.recent}",
+        f"({topic.growth:+})",
+        f"{topic.first_at:%Y-%m-%d} to {topic.last_at:%Y-%m-%d}",
+        topic.label,
+        *([f"[{', '.join(topic.thin)}]"] if topic.thin else []),
+    ]
+    return "  ".join(one_line(fact) if place else fact for place, fact in enumerate(facts))
 
 
 def group_shape(group: SimilarGroup) -> dict[str, Json]:

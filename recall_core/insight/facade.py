@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import get_args
 
 from ..drafting import check_limit, check_name
 from ..errors import InvalidInputError
 from ..scoped import Scoped, Where
-from .values import GroupKind, Merge, SimilarGroup
+from ..times import Time
+from .periods import read_period
+from .values import GroupKind, Merge, SimilarGroup, Topic
 from .wording import THRESHOLD
 
 
@@ -61,3 +64,25 @@ class Insight(Scoped):
         from .merging import merge_records
 
         return merge_records(self._engine, self._base, distinct, into, dry_run)
+
+    def topics(
+        self,
+        *,
+        scope: str = "",
+        where: Where | None = None,
+        since: Time | timedelta | None = None,
+        until: Time | None = None,
+        limit: int = 20,
+    ) -> list[Topic]:
+        """Return what the records are about, the largest topic first: clusters by meaning and words, by words alone
+        without vectors, named by the words that tell them apart. The same file gives the same answer.
+
+        Topics are made of all records; how many are of the period from `since` to `until`, and of the one before, shows
+        their growth. It is the last 30 days unless said otherwise; a timedelta says how long it is. Records that are
+        like no other are in no topic.
+        """
+        period = read_period(since, until, self._engine.now(), timedelta(days=30))
+        selection = self._select(scope, where)
+        from .topics import find_topics
+
+        return find_topics(self._engine.store, selection, *period, check_limit(limit))

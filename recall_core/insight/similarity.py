@@ -16,7 +16,7 @@ from ..whitening import lean_on, measure, whiten
 from .grouping import group_around, rank
 from .pairing import pair_by_vectors, pair_by_words, unite
 from .values import GroupKind, Likeness, SimilarGroup
-from .wording import MEANING, THRESHOLD, Comparison, Wording, compare, read_wording
+from .wording import THRESHOLD, Comparison, Wording, compare, least_meaning, read_wording
 
 if TYPE_CHECKING:
     from ..models import Vectors
@@ -78,8 +78,7 @@ def read_texts(store: SqliteStore, selection: Selection) -> Texts:
     """Read the selected records and make them ready to be compared."""
     with store.database.read():
         rows = store.insight.texts(selection)
-        space = store.vectors.find_space(OWN_SPACE)
-        raw = None if space is None else store.insight.vectors(space, selection, [row.key for row in rows])
+        raw = _read_raw(store, selection, rows)
     numbers: dict[tuple[str, str | None, str], int] = {}
     places: dict[tuple[int, Wording], list[int]] = {}
     for place, row in enumerate(rows):
@@ -90,9 +89,16 @@ def read_texts(store: SqliteStore, selection: Selection) -> Texts:
         sorted(found, key=lambda place: _rank(rows[place], wording))
         for wording, found in zip(wordings, places.values(), strict=True)
     ]
-    vectors = None if raw is None else _whiten(raw[[found[0] for found in holders]], wordings)
+    order = sorted(range(len(wordings)), key=lambda text: (wordings[text].tokens, wordings[text].said))
+    vectors = None if raw is None else _whiten(raw[[found[0] for found in holders]], order)
     has_vector = [] if vectors is None else np.any(vectors, axis=1).tolist()
     return Texts(rows, holders, wordings, [part for part, _ in places], vectors, has_vector)
+
+
+def read_vectors(store: SqliteStore, selection: Selection, rows: Sequence[TextRow]) -> Vectors | None:
+    """Return the whitened vectors of selected records, zeros for those without one; None if too few have any."""
+    raw = _read_raw(store, selection, rows)
+    return None if raw is None else _whiten(raw, sorted(range(len(rows)), key=lambda row: (rows[row].text, row)))
 
 
 def find_paraphrases(store: SqliteStore, selection: Selection, survivor: Record, others: Sequence[Record]) -> set[str]:
@@ -163,7 +169,7 @@ def _find_conflicts(
 def _compare_pairs(texts: Texts, threshold: float) -> dict[tuple[int, int], Comparison]:
     pairs = pair_by_words(texts.wordings, texts.parts, max(2 * threshold - 1, 0.0))
     if texts.vectors is not None:
-        near, _ = pair_by_vectors(texts.vectors, texts.parts, max(MEANING, threshold))
+        near, _ = pair_by_vectors(texts.vectors, texts.parts, least_meaning(threshold))
         pairs = unite(np.concatenate([pairs, near]))
     found = {}
     for one, other in pairs.tolist():
@@ -177,10 +183,17 @@ def _compare(texts: Texts, one: int, other: int, threshold: float) -> Comparison
     return compare(texts.wordings[one], texts.wordings[other], threshold, texts.meaning(one, other))
 
 
-def _whiten(vectors: Vectors, wordings: Sequence[Wording]) -> Vectors | None:
-    """Return the texts' vectors whitened by their own statistics, None if too few have any."""
-    order = np.array(sorted(range(len(wordings)), key=lambda text: (wordings[text].tokens, wordings[text].said)))
-    present = order[vectors[order].any(axis=1)] if len(order) else order
+def _read_raw(store: SqliteStore, selection: Selection, rows: Sequence[TextRow]) -> Vectors | None:
+    space = store.vectors.find_space(OWN_SPACE)
+    return None if space is None else store.insight.vectors(space, selection, [row.key for row in rows])
+
+
+def _whiten(vectors: Vectors, order: Sequence[int]) -> Vectors | None:
+    """Return vectors whitened by their own statistics, None if too few texts have any. Of many every n-th in this order
+    is measured.
+    """
+    rows = np.array(order, dtype=np.int64)
+    present = rows[np.any(vectors[rows], axis=1)]
     if len(present) < MEANING_FROM:
         return None
     statistics = measure(vectors[present[:: -(-len(present) // SAMPLE)]])

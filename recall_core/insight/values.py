@@ -72,7 +72,7 @@ class Topic:
     """What a cluster of records is about.
 
     `recent` of its records are of the period that was asked for, `before` of the one before, equally long; `questions`
-    only ask. `mentions` counts records outside that hold its first term. `thin` says where knowledge is thin: "few"
+    only ask. `mentions` counts records of others that hold one of its terms. `thin` says where knowledge is thin: "few"
     records though others mention it, "asked" more often than told, "stale".
     """
 
@@ -86,7 +86,8 @@ class Topic:
     first_at: datetime
     last_at: datetime
     thin: tuple[Thin, ...]
-    examples: tuple[Record, ...]  # the most typical first
+    ids: tuple[str, ...]  # the most typical first
+    examples: tuple[Record, ...]  # the first of these
 
     @property
     def growth(self) -> int:

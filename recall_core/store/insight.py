@@ -39,6 +39,10 @@ SELECT space.id, space.name, space.model, space.dimensions, embedding.vector FRO
 JOIN chunk ON chunk.record_key = record.key JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.given
 JOIN space ON space.id = embedding.space_id WHERE record.id = ? ORDER BY chunk.place DESC
 """
+TERMS = """
+SELECT chunk.record_key, chunk.latin, chunk.words, iif(chunk.words = '', chunk.grams, '')
+FROM record JOIN chunk ON chunk.record_key = record.key WHERE {which} ORDER BY chunk.record_key, chunk.place
+"""
 BATCH = 4_096  # vectors that are taken from the database at a time
 
 
@@ -90,6 +94,20 @@ class InsightTable:
                 inside[inside] = known[places[inside]] == owner[inside]
                 np.add.at(sums, places[inside], normalize(vectors[inside]))
         return normalize(sums)
+
+    def terms(self, selection: Selection) -> dict[int, list[str]]:
+        """Return the terms of the selected records by their keys: words, stems and identifiers, and for a script that
+        no dictionary cuts pairs of characters.
+        """
+        clause = compile_selection(selection)
+        found: dict[int, list[str]] = {}
+        with self._database.read() as connection:
+            for key, *columns, grams in connection.execute(TERMS.format(which=clause.sql), clause.bindings):
+                own = found.setdefault(key, [])
+                for column in columns:
+                    own += column.split()
+                own += (gram for gram in grams.split() if len(gram) > 1)
+        return found
 
     def links_of(self, ids: Sequence[str], into: str) -> list[tuple[int, int, str, int]]:
         """Return the links that the record `into` would have besides its own if it took over those of others."""
