@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MEANING_SHARE = 0.6  # of a similarity, where there are vectors; the rest is that of the words
 HASHED = 1_024  # dimensions that words are hashed into
 COMMON = 0.1  # of the texts hold a word that tells nothing apart
-FEW = 5  # texts that may hold a word in any case
+FEW = 20  # texts that may hold a word in any case
 
 
 @dataclass(frozen=True, slots=True)
