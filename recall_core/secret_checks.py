@@ -12,7 +12,7 @@ NAME = re.compile(
 # Said in the place of a value: there is none, or what kind of value it is.
 NO_VALUE = re.compile(
     "none|null|nil|undefined|true|false|yes|no|str|string|bytes|int|bool|object|any|optional|required|empty|default"
-    "|hidden|redacted|masked|unknown|todo|example|placeholder|changeme|your|here|type|text|basic|bearer|oauth"
+    "|hidden|redacted|masked|unknown|todo|example|placeholder|changeme|your|here|type|text|basic|bearer|oauth2?|base64.*"
     "|bcrypt|argon2|scrypt|sha256|reset|changed?|expired|invalid|wrong|incorrect|correct|missing|forgotten"
 )
 TEMPLATE = re.compile(r"\$\w+|\$?\{.*|<.*|%[({].*|%s|\[.*")
@@ -21,10 +21,11 @@ DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 WORDS = re.compile(r"[^\d!@#$%^&*+=]*")
 IDENTIFIER = re.compile(r"[A-Za-z_]+")
 PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\")
+NUMBER = re.compile(r"[+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
 MASK = re.compile(r"(.)\1+|[*xX•.…#_-]+")
 SEGMENT = re.compile(r"[A-Za-z0-9]+")
 CARD = re.compile(r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d)\d{12}|62\d{14,17}")
-LEAST_RANDOM = 16  # characters without a break that have letters and digits
+LEAST_RANDOM, SURELY_RANDOM = 16, 20  # characters without a break: with letters and digits, or of any kind
 
 
 def is_start(text: str, place: int) -> bool:
@@ -47,7 +48,8 @@ def is_mixed(text: str) -> bool:
 
 def is_random(text: str) -> bool:
     """Tell whether a text has a long stretch of letters and digits, as names made of words have not."""
-    return any(len(segment) >= LEAST_RANDOM and is_mixed(segment) for segment in SEGMENT.findall(text))
+    stretches = SEGMENT.findall(text)
+    return any(len(one) >= SURELY_RANDOM or (len(one) >= LEAST_RANDOM and is_mixed(one)) for one in stretches)
 
 
 def is_spelled_out(text: str) -> bool:
@@ -109,13 +111,22 @@ def _is_no_value(name: str, value: str) -> bool:
     if NO_VALUE.fullmatch(lowered) or is_spelled_out(value):
         return True
     words = STRONG.findall(name) or [name]
-    named = any(word in lowered for word in words)
-    return named and WORDS.fullmatch(value) is not None  # password=db_password, "Enter your password"
+    if lowered in words:
+        return True
+    named = any(word in lowered for word in words) and WORDS.fullmatch(value) is not None
+    return named and re.search(r"[\s_-]|[a-z][A-Z]", value) is not None  # =db_password, =dbPassword, "Enter password"
 
 
 def _is_key_value(value: str) -> bool:
     """Tell whether a value is a key: without blanks, long, of letters and digits, and no name made of words."""
-    if len(value) < 8 or re.search(r"\s", value) or CALL.match(value) or DOTTED.fullmatch(value) or PATH.match(value):
+    if (
+        len(value) < 8
+        or NUMBER.fullmatch(value)
+        or re.search(r"\s", value)
+        or CALL.match(value)
+        or DOTTED.fullmatch(value)
+        or PATH.match(value)
+    ):
         return False
     digits = sum(c.isdigit() for c in value)
     cased = any(c.islower() for c in value) and any(c.isupper() for c in value)
@@ -127,11 +138,12 @@ def _is_bare_password(match: re.Match[str], value: str) -> bool:
     if CALL.match(value) or DOTTED.fullmatch(value) or (match["name"].lower() == "pwd" and PATH.match(value)):
         return False
     separator = match["sep"].strip()
+    following = match.string[match.end() : match.end() + 1]
     if separator.lower() in ("is", "是", "为"):
-        return is_mixed(value) or (value.isdigit() and len(value) >= 6)
+        ends = separator != "is" and re.match(r"[\s\w]", following) is None  # in Chinese no word of the sentence
+        return is_mixed(value) or (len(value) >= 6 and (value.isdigit() or ends))
     if not IDENTIFIER.fullmatch(value):
         return any(c.isascii() and c.isalnum() for c in value)
-    following = match.string[match.end() : match.end() + 1]
     if following in (")", "("):
         return False  # connect(password=secret_of_user)
     if separator == "=":

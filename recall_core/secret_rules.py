@@ -27,10 +27,11 @@ NAMES = (
     r"|(?:api|access|auth|private|account|master|encryption|signing)[_ -]?key|token|credential"
     r"|密码|口令|密钥|令牌"
 )
+BARE = r"[!#$%(*+\-./0-9:<=?@A-Z\[^_a-z{|~\u00c0-\u024f]"  # what is neither blank nor ends a value
 # A value in quotes to the quote's end, or one without to the next blank or mark of punctuation.
 VALUE = (
     rf"(?:(?P<quote>{QUOTE})(?!\[redacted: )(?P<quoted>(?:(?!(?P=quote))[^\r\n]){{1,4096}}+)(?P=quote)"
-    rf"|(?:{QUOTE})?(?P<bare>(?:(?!\[redacted: )[^\s\"'`\\,;&)\]}}>，。；、）】」]){{4,512}}+))"
+    rf"|(?:{QUOTE})?(?P<bare>(?:(?!\[redacted: ){BARE}){{4,512}}+))"
 )
 PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -39,7 +40,7 @@ PRIVATE_KEY = (
 )
 ASSIGNMENT = (
     rf"(?i)(?P<name>{NAMES})(?P<close>{QUOTE}\]?)?"
-    rf"(?P<sep>\s{{0,3}}(?:=>|:=|[:=：]|(?<=\s)is\s|[是为])\s{{0,3}}){VALUE}"
+    rf"(?P<sep>\s{{0,3}}(?:=>|:=|[:=：＝]|(?<=\s)is\s|[是为])\s{{0,3}}){VALUE}"
 )
 ASSIGNED = ("pass", "pwd", "secret", "key", "token", "credential", "密码", "口令", "密钥", "令牌")
 OPTION = rf"(?i)(?<=\s--)(?P<name>[a-z-]{{0,20}}?(?:{NAMES}))\s{{1,3}}{VALUE}"
@@ -48,6 +49,7 @@ CARD_NUMBER = (
     r"(?:(?P<gap>[ -])(?:[0-9]{4}(?P=gap)[0-9]{4}(?P=gap)[0-9]{4}|[0-9]{6}(?P=gap)[0-9]{5})|[0-9]{11,15})"
     r"(?![A-Za-z0-9_+/-]|\.[0-9])"
 )
+CURL_USER = r"(?<=\s)(?:-u|--user)[ =]{1,2}[\"']?[^\s:\"'/]{1,64}:([^\s\"':/]{3,256}+)"
 AWS_SECRET = (  # the second half of a pair, on the same line or the next one
     r"(?<=\[redacted: aws key\])[^\r\n]{0,40}?(?:[\r\n]+[^\r\n]{0,40}?)?"
     r"(?<![A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
@@ -75,6 +77,10 @@ def _token(
     return Rule(name, re.compile(f"(?:{prefix}){rest}" if "|" in prefix else prefix + rest), hints, is_token)
 
 
+def _random(match: re.Match[str]) -> bool:
+    return (is_mixed(match[0]) and len(match[0]) >= 60) or is_random(match[0][3:])
+
+
 def _mixed(match: re.Match[str]) -> bool:
     return is_mixed(match[0])
 
@@ -85,8 +91,8 @@ RULES = (
     Rule("private key", re.compile(r"(?<=Private-Lines: )\d{1,4}(?:\s+[A-Za-z0-9+/=]{16,}+)++"), ("private-lines: ",)),
     _token("age key", "AGE-SECRET-KEY-1", "[A-Z0-9]{50,}+", "age-secret-key-"),
     _token("anthropic key", "sk-ant-", f"{RUN}{{16,}}+", "sk-ant-"),
-    _token("openai key", "sk-(?:proj|svcacct|admin)-", f"{RUN}{{16,}}+", "sk-", check=_mixed),
-    _token("api key", "sk-", f"{RUN}{{16,}}+", "sk-", check=lambda match: is_random(match[0][3:])),
+    _token("openai key", "sk-(?:proj|svcacct|admin)-", f"{RUN}{{16,}}+", "sk-", check=_random),
+    _token("api key", "sk-", f"{RUN}{{16,}}+", "sk-", check=_random),
     _token("stripe key", "(?:sk|rk)_(?:live|test)_", "[A-Za-z0-9]{10,}+", "k_live_", "k_test_"),
     _token("stripe key", "whsec_", "[A-Za-z0-9+/=]{20,}+", "whsec_"),
     _token("github token", "gh[pousr]_", "[A-Za-z0-9]{30,}+", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
@@ -116,11 +122,14 @@ RULES = (
     _token("api key", r"dop_v1_|dapi|hvs\.", f"{RUN}{{32,}}+", "dop_v1_", "dapi", "hvs.", check=_mixed),
     Rule("sendgrid key", re.compile(rf"{START}SG\.{RUN}{{16,32}}\.{RUN}{{30,}}+"), ("sg.",)),
     Rule("jwt", re.compile(rf"{START}eyJ{RUN}{{8,}}+\.{RUN}{{8,}}+\.{RUN}{{8,}}+"), ("eyj",)),
-    Rule("token", re.compile(r"(?i)(?<![a-z])bearer(?:\s|\\[nrt]|:){1,3}([A-Za-z0-9._~+/=-]{16,}+)"), ("bearer",),
+    Rule("token", re.compile(r"(?i)(?<![a-z])bearer(?:\s|\\[nrt]|:){1,3}([A-Za-z0-9._~+/=-]{12,}+)"), ("bearer",),
          lambda match: is_mixed(match[1]), 1),
     Rule("password", re.compile(r"(?i)authorization\W{1,6}basic\s{1,3}([A-Za-z0-9+/=_-]{6,}+)"), ("basic",), secret=1),
-    Rule("password", re.compile(r"://[^\s:/@\"'<>]{0,128}:([^\s/@\"'<>]{1,256})@"), ("://",),
+    # To the last @ before the path: passwords have some, too.
+    Rule("password", re.compile(r"://[^\s:/@\"'<>]{0,128}:([^\s/?#\"'<>]{1,256})@"), ("://",),
          lambda match: not is_spelled_out(match[1]), 1),
+    Rule("password", re.compile(CURL_USER), ("-u",),
+         lambda match: not (is_spelled_out(match[1]) or match[1].isdigit()), 1),  # 1000:1000 is a user and a group
     Rule("aws secret", re.compile(AWS_SECRET), (MARK + "aws key]",), _mixed, 1),
     Rule("", re.compile(ASSIGNMENT), ASSIGNED, is_assigned_secret),
     Rule("", re.compile(OPTION), ("--",), is_flag_value),
