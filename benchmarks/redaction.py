@@ -1,13 +1,17 @@
-"""How long redaction takes by the kind and the length of a text.
+"""How long redaction takes by the kind and the length of a text; or what it takes out of the texts of a folder.
 
-python benchmarks/redaction.py
+python benchmarks/redaction.py             times
+python benchmarks/redaction.py FOLDER      texts that would be changed: files, or the strings in lines of JSON
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import random
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from recall_core.redaction import redact_text
@@ -38,7 +42,39 @@ def measure(text: str) -> float:
     return min(times)
 
 
+def find_strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from find_strings(item)
+
+
+def read_texts(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix == ".jsonl":
+            for line in path.read_text("utf-8").splitlines():
+                yield from find_strings(json.loads(line))
+        elif path.suffix in (".py", ".md", ".txt", ".json", ".js"):
+            yield path.read_text("utf-8", "replace")
+
+
+def show_changes(folder: Path) -> None:
+    texts = changed = 0
+    for text in read_texts(folder):
+        redacted = redact_text(text)
+        texts += 1
+        changed += redacted != text
+        for before, after in zip(text.splitlines(), redacted.splitlines(), strict=False):
+            if before != after:
+                print(f"- {before.strip()[:110]}\n+ {after.strip()[:110]}")
+    print(f"{changed} of {texts:,} texts")
+
+
 def main() -> None:
+    if sys.argv[1:]:
+        show_changes(Path(sys.argv[1]))
+        return
     redact_text("the rules are compiled by the first call")
     print(f"{'':10}" + "".join(f"{length:>14,}" for length in LENGTHS) + "  characters")
     for name, unit in make_texts().items():
