@@ -13,7 +13,7 @@ from recall_core.errors import InvalidInputError
 from .opening import open_existing
 from .options import db_option, json_option
 from .output import tell, write, write_json
-from .progress import show_count
+from .progress import GOES_ON, show_work
 
 words_argument = click.argument("words", metavar="WORD...", nargs=-1, required=True)
 reindex_option = click.option(
@@ -109,7 +109,7 @@ def change(db: str | None, method: str, words: Sequence[str], reindex: bool | No
             reindex = click.confirm(f"Index the {left} memories anew that hold changed words?", default=True, err=True)
         done = 0
         if reindex:
-            with show_count("indexing", quiet=as_json) as show:
+            with show_work("indexing", GOES_ON, quiet=as_json) as show:
                 done, left = memory.reindex(words_only=True, progress=show).records, 0
     if as_json:
         write_json({"added": list(changed.added), "removed": list(changed.removed), "reindexed": done, "left": left})

@@ -11,7 +11,10 @@ from recall_core.errors import InvalidInputError
 from .opening import open_existing
 from .options import db_option, json_option, parse_age, parse_object, scope_option, where_option
 from .output import tell, write, write_json
-from .progress import show_count
+from .progress import GOES_ON, show_work
+
+AS_BEFORE = "the file works as before; the same command begins again"
+NO_COPY = "there is no copy; the same command begins again"
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
@@ -48,7 +51,7 @@ def cleanup(
     for long enough, goes for good.
     """
     condition = parse_object(where, "--where")
-    with open_existing(db) as memory, show_count("deleting", quiet=as_json) as show:
+    with open_existing(db) as memory, show_work("deleting", GOES_ON, quiet=as_json) as show:
         found = memory.cleanup(
             expired=not keep_expired,
             older_than=parse_age(older_than, "--older-than"),
@@ -81,7 +84,7 @@ def vacuum(db: str | None, as_json: bool) -> None:
 
     Others can read it meanwhile, and writers wait for a moment. Needs as much room on the disk again as the file has.
     """
-    with open_existing(db) as memory, show_count("vacuuming", quiet=as_json) as show:
+    with open_existing(db) as memory, show_work("vacuuming", AS_BEFORE, quiet=as_json) as show:
         found = memory.vacuum(progress=show)
     if as_json:
         write_json(asdict(found))
@@ -101,7 +104,7 @@ def backup(file: str, force: bool, db: str | None, as_json: bool) -> None:
 
     FILE appears when it is whole. To restore it, put it in the place of the memory file while no program has that open.
     """
-    with open_existing(db) as memory, show_count("copying", quiet=as_json) as show:
+    with open_existing(db) as memory, show_work("copying", NO_COPY, quiet=as_json) as show:
         found = memory.backup(file, force=force, progress=show)
     if as_json:
         write_json(asdict(found))
@@ -137,7 +140,7 @@ def reindex(
     if keywords + vectors + words > 1:
         raise InvalidInputError("give one of --keywords, --vectors and --words, or none for both indexes")
     condition = parse_object(where, "--where")
-    with open_existing(db) as memory, show_count("indexing", quiet=as_json) as show:
+    with open_existing(db) as memory, show_work("indexing", GOES_ON, quiet=as_json) as show:
         found = memory.reindex(
             keywords=not vectors, vectors=not keywords, words_only=words, scope=scope, where=condition,
             dry_run=dry_run, progress=show,

@@ -9,6 +9,8 @@ from typing import Protocol
 
 from .output import is_terminal, one_line, tell
 
+GOES_ON = "what was done is kept, and the same command goes on"
+
 
 class Progress(Protocol):
     """Shows how far the work has come, and messages without tearing the bar."""
@@ -78,6 +80,17 @@ def show_records(
             lambda done: bar.update(task, completed=done),
             lambda message: console.print(f"recall: {one_line(message)}", soft_wrap=True),
         )
+
+
+@contextmanager
+def show_work(label: str, stopped: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], object]]:
+    """As `show_count`; if the work is interrupted, say what that means for it."""
+    with show_count(label, quiet=quiet) as show:
+        try:
+            yield show
+        except KeyboardInterrupt:
+            tell(f"stopped; {stopped}")
+            raise
 
 
 @contextmanager
