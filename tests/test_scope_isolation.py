@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from support import NOW, FixedClock, HashedEmbedder
+from transfer_support import export_bytes, lines_of
 
 from recall_core import Memory, Record, Session, View
 from recall_core.errors import InvalidInputError, RecordExistsError, RecordNotFoundError
@@ -90,10 +91,13 @@ READS: dict[str, Callable[[View], set[str]]] = {
     "records filtered": lambda view: {record.id for record in view.records(where={"k": 1}, limit=1000)},
     "records newest first": lambda view: {record.id for record in view.records(newest_first=True, limit=1000)},
     "sessions": read_sessions,
+    "export": lambda view: {line["id"] for line in lines_of(export_bytes(view), "record")},
+    "export filtered": lambda view: {line["id"] for line in lines_of(export_bytes(view, where={"k": 1}), "record")},
+    "export of a session": lambda view: {line["id"] for line in lines_of(export_bytes(view, session="talk"), "record")},
 }
-NOTES = {"search tagged", "search filtered", "search by vector", "records filtered"}
+NOTES = {"search tagged", "search filtered", "search by vector", "records filtered", "export filtered"}
 USERS = {"search in roles"}
-MESSAGES = {"search in session", "records of a session", "sessions"}
+MESSAGES = {"search in session", "records of a session", "sessions", "export of a session"}
 
 
 def expected_ids(name: str, inside: Iterable[str]) -> set[str]:
@@ -309,6 +313,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "session": lambda view, scope: view.session("x", scope=scope, title="x"),
     "sessions": lambda view, scope: view.sessions(scope),
     "similar": lambda view, scope: view.similar(scope=scope),
+    "export": lambda view, scope: view.export(BytesIO(), scope=scope),
     "import_": lambda view, scope: view.import_(BytesIO(b'{"text": "x"}'), scope=scope),
     "topics": lambda view, scope: view.topics(scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),

@@ -51,7 +51,7 @@ def tame_value(value: Json, depth: int = 0) -> Json:
 def parse_object(raw: bytes) -> dict[str, Json]:
     """Return the JSON object of a line. Raises InvalidInputError."""
     try:
-        value = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        value = json.loads(raw.decode("utf-8-sig"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -65,5 +65,6 @@ def parse_object(raw: bytes) -> dict[str, Json]:
     return value
 
 
-def _refuse_constant(name: str) -> Json:
+def refuse_constant(name: str) -> Json:
+    """Raise ValueError for NaN and infinity, which Python's json takes."""
     raise ValueError(f"{name} is no JSON value")

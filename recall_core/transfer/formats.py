@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from ..errors import InvalidInputError
+from .chatgpt import ChatGPTSource
+from .claude_code import ClaudeCodeSource
 from .cmdcode import CmdCodeSource
 from .crewai import CrewAISource
 from .entries import Source
 from .input import Input
 from .langchain import LangChainSource
 from .lines import LineSource
+from .mem0 import Mem0Source
 from .native import NativeSource
 from .scope_recall import ScopeRecallSource
 from .sinomem import SinoMemSource
@@ -21,6 +24,9 @@ SOURCES: tuple[Source, ...] = (
     SinoMemSource(),
     CmdCodeSource(),
     CrewAISource(),
+    ChatGPTSource(),
+    ClaudeCodeSource(),
+    Mem0Source(),
 )
 
 AUTO = "auto"

@@ -16,6 +16,7 @@ from .input import Input
 TABLE = "message_store"  # what it is called by default
 COLUMNS = ("id", "session_id", "message")
 ROLES = {"human": "user", "ai": "assistant"}
+LEFT_OUT = {"system": "system messages", "tool": "results of tools", "function": "results of tools"}
 NO_TEXT = "messages without text"
 
 
@@ -47,8 +48,8 @@ class LangChainSource:
                 yield Damaged(str(error), row)
                 continue
             text = find_text(data.get("content"))
-            if not text.strip():
-                yield Skipped(NO_TEXT, row)
+            if kind in LEFT_OUT or not text.strip():
+                yield Skipped(LEFT_OUT.get(kind, NO_TEXT), row)
                 continue
             turns[str(session)] += 1
             record = NewRecord(
