@@ -3,9 +3,8 @@
     python benchmarks/hard_deletion.py [--sizes 1000 10000 100000]
 
 Texts are of 60 English words and 40 Chinese characters, one chunk each, with word frequencies like those of a language,
-and a vector of 384 dimensions each. Times are the best of `--repeats` calls, "its CPU" is the time that a hard
-deletion takes the processor; "longest wait" is how long a writer in
-another process waited at most for its turn while one hard deletion ran.
+and a vector of 384 dimensions each. Times are the best of `--repeats` calls, "its CPU" is the time that a hard deletion
+takes the processor; "longest wait" is how long a writer in another process waited at most for its turn meanwhile.
 """
 
 from __future__ import annotations
@@ -95,12 +94,13 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"{'chunks':>8} {'soft':>9} {'hard':>9} {'its CPU':>9} {'100 at once':>12} {'close':>9} {'longest wait':>13}   (ms)")
+    names = ("chunks", "soft", "hard", "its CPU", "100 at once", "close", "longest wait")
+    print("".join(f"{name:>13}" for name in names), "  (ms)")
     for size in arguments.sizes:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(size, arguments.repeats, Path(folder))
-        soft, hard, cpu, hundred, closing, wait = (1000 * value for value in found.values())
-        print(f"{size:>8,} {soft:>9.1f} {hard:>9.1f} {cpu:>9.1f} {hundred:>12.1f} {closing:>9.1f} {wait:>13.1f}", flush=True)
+        times = "".join(f"{1000 * value:>13.1f}" for value in found.values())
+        print(f"{size:>13,}{times}", flush=True)
 
 
 if __name__ == "__main__":

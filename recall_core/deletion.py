@@ -112,7 +112,8 @@ def erase(engine: Engine) -> None:
         return
     engine.cache.clear()
     try:
-        store.remains.clear_terms()
+        if not store.remains.clear_terms():
+            logger.warning("%s: words of deleted texts stay until recall doctor --repair has been finished", store.path)
         if store.remains.has_codes():
             for space in store.vectors.spaces():
                 while store.index.refresh(space, at_once=True):

@@ -15,6 +15,8 @@ from support import HashedEmbedder
 
 from recall_core import Memory, Settings
 from recall_core.deletion import CLEARED_AT_CLOSE
+from recall_core.store.integrity import keyword_index
+from recall_core.store.integrity.access import MemoryAccess
 
 SECRET = "zyxwolfram quartzpelican"
 TEXT = f"The vault opens with {SECRET} on Fridays, 蓝鲸密码是玄武岩, ask Dana"
@@ -171,6 +173,19 @@ def test_clearing_goes_on_where_it_was_interrupted(db_path, memory, monkeypatch)
     memory.add("rockets are added meanwhile")
     memory.delete("secret", hard=True)
     assert (remains.count(), find_words(db_path), faults(db_path)) == (0, set(), [])
+
+
+def test_a_deletion_during_a_repair_is_completed_after_it(db_path, memory, caplog):
+    access = MemoryAccess(memory._engine.store.database)
+    with access.write() as connection:
+        keyword_index._begin(connection)
+    assert keyword_index._add_batch(access) is False  # as if the repair had been killed here
+    memory.delete("secret", hard=True)
+    assert "stay until recall doctor --repair" in caplog.text
+    assert find_words(db_path) != set()
+    keyword_index.rebuild(access)
+    memory.delete("n7", hard=True)
+    assert (find_words(db_path), faults(db_path)) == (set(), [])
 
 
 READER = """

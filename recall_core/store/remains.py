@@ -11,6 +11,7 @@ import time
 
 from .connection import select, select_one
 from .database import Database
+from .schema import NEW_INDEX
 from .upgrades import DELETED_TERMS
 
 COUNT = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{DELETED_TERMS}'"
@@ -21,6 +22,7 @@ SETTLE = f"""
 UPDATE meta SET value = CAST(value - ? AS TEXT) WHERE key = '{DELETED_TERMS}';
 DELETE FROM meta WHERE key = '{DELETED_TERMS}' AND CAST(value AS INTEGER) <= 0;
 """
+REPAIRED = f"SELECT 1 FROM sqlite_schema WHERE name = '{NEW_INDEX}'"
 
 
 class Remains:
@@ -42,8 +44,8 @@ class Remains:
 
     def clear_terms(self, timeout: float | None = None, *, merges: bool = False) -> bool:
         """Merge the keyword index into one part without deleted terms, in transactions of their own; tell whether that
-        was completed within `timeout` seconds. What is left is taken up by the next call. `merges` says that it is done
-        even if there are no deleted terms.
+        was completed within `timeout` seconds. What is left is taken up by the next call, as is all while a repair of
+        the index is unfinished. `merges` says that it is done even if there are no deleted terms.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         owed, pages = self.count(), -MERGED_PAGES
@@ -52,6 +54,8 @@ class Remains:
                 before = connection.total_changes()
                 connection.execute(MERGE, (pages,))
                 if connection.total_changes() - before < 2:  # as FTS5 says that there was nothing to do
+                    if select_one(connection, REPAIRED):  # the new one has such terms, too
+                        return False
                     connection.execute(SETTLE, (owed,))
                     return True
             if deadline is not None and time.monotonic() >= deadline:

@@ -21,6 +21,8 @@ NOW = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: the years 1 to 9999
 SORTABLE_ID = "printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) || lower(hex(randomblob(6)))"
 
+NEW_INDEX = "new_chunk_fts"  # the keyword index that a repair is making beside the old one
+
 MAX_NAME, MAX_SCOPE = 512, 1024  # characters; as in drafting and scopes
 
 

@@ -9,6 +9,7 @@ import apsw
 from ...damage import Damage, make_damage
 from ..connection import select
 from ..migrations import SCHEMA_VERSION
+from ..schema import NEW_INDEX
 from .access import Access
 from .objects import KEYWORD_INDEX, SHADOWS, drop_table, wanted_schema
 
@@ -19,8 +20,7 @@ SELECT DISTINCT record.id FROM record JOIN chunk ON record.key = record_key WHER
 """
 COMPARE = "INSERT INTO chunk_fts(chunk_fts, rank) VALUES ('integrity-check', 1)"
 
-# The new index while it is made, and up to which key it is done, as meta has it.
-NEW_INDEX, MARK = "new_chunk_fts", "keyword_index"
+MARK = "keyword_index"  # in meta: up to which key the new index is done
 COLUMNS = "key, latin, grams, words, labels"
 DONE = f"(SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{MARK}')"
 NOTE = f"INSERT INTO meta(key, value) VALUES ('{MARK}', ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value"
