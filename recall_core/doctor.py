@@ -112,6 +112,11 @@ def find_file_problems(found: Checkup, medium: Medium) -> Iterator[Problem]:
             f"{medium.stale_records} records that another program wrote are not indexed yet",
             "open the file again, or call flush(); if they stay, a chunker of yours fails on them (see the log)",
         )
+    if medium.changed_words:
+        yield Problem(
+            f"{medium.changed_words} words came to the dictionary, or went, since older records were indexed",
+            "index the records anew that hold them: recall reindex --words",
+        )
     if found.unindexed_changes > MANY_CHANGES:
         yield Problem(
             f"{found.unindexed_changes} vectors are not in the index of codes yet, which makes searches slow",

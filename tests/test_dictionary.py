@@ -84,12 +84,13 @@ def test_words_may_be_left_for_later(path, caplog):
         done = memory.add_words([WORD, "上线"], reindex=False)
         assert (done.added, done.records) == ((WORD, "上线"), 0)
         assert "indexed: 2." in memory.stats().notes[0]
+        assert [problem.advice[-22:] for problem in memory.check().problems] == ["recall reindex --words"]
         assert memory.reindex(words_only=True, dry_run=True).records == 3
         assert memory.add("新的灰度发布平台", id="new").id == "new"
     assert find_term(path, WORD) == ["new"]
     with open_memory(path) as memory:
         assert memory.reindex(words_only=True).records == 4
-        assert memory.stats().notes == ()
+        assert (memory.stats().notes, memory.check().problems) == ((), ())
         assert memory.reindex(words_only=True).records == 0
     assert find_term(path, WORD) == ["00000", "00010", "00020", "new"]
 

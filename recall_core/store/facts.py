@@ -16,7 +16,8 @@ SELECT name, model, dimensions, (SELECT count(*) FROM embedding WHERE space_id =
 """
 BEHIND = """
 SELECT (SELECT count(*) FROM vector_change WHERE space_id IN (SELECT space_id FROM code_index)),
-  (SELECT count(*) FROM record WHERE indexed = 0)
+  (SELECT count(*) FROM record WHERE indexed = 0),
+  ifnull((SELECT json_array_length(value, '$.words') FROM meta WHERE key = 'changed_words'), 0)
 """
 TOTALS = """
 SELECT (SELECT count(*) FROM record), (SELECT count(*) FROM chunk),
@@ -52,9 +53,11 @@ class FactTable:
         path = self._database.path
         with self._database.read() as connection:
             journal = str(connection.pragma("journal_mode"))
-            unindexed, stale = select(connection, BEHIND)[0]
+            unindexed, stale, words = select(connection, BEHIND)[0]
         network = None if path == MEMORY_PATH else network_type(path)
-        return Medium(journal=journal, network=network, unindexed_changes=unindexed, stale_records=stale)
+        return Medium(
+            journal=journal, network=network, unindexed_changes=unindexed, stale_records=stale, changed_words=words
+        )
 
     def stats(self, *, segmenter: str, notes: tuple[str, ...]) -> Stats:
         """Count what the file holds; the arguments are passed on."""

@@ -160,6 +160,7 @@ class Medium:
     network: str | None  # the type of a network file system
     unindexed_changes: int  # vectors that the codes have not taken up
     stale_records: int  # that another program wrote, and nobody has indexed
+    changed_words: int  # of the dictionary, that older records are not indexed by
 
 
 @dataclass(frozen=True, slots=True)
