@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 
 from .damage import Damage, Repaired, make_damage
@@ -33,6 +33,10 @@ from .text import segmenter_version
 ROUNDS = 5  # of finding and repairing, since some damage hides other
 MARKED = 256  # records that are marked in one transaction
 CHUNK_KINDS = frozenset({"chunk-missing", "chunk-wrong"})
+# What changes chunks, or keeps them from being read.
+HIDING = frozenset(
+    {"table-missing", "table-damaged", "index-wrong", "chunk-orphan", "schema-version", "application-id"}
+)
 
 Clock = Callable[[], int]
 Note = Callable[[str], object]
@@ -45,9 +49,7 @@ def find_all(access: Access, clock: Clock, *, quick: bool = False) -> list[Damag
         return found
     if quick:
         return [*found, *find_chunkless(access, clock)]
-    if present_tables(access) >= {"record"}:
-        found += _find_record_damage(access)
-    return found
+    return [*found, *_find_record_damage(access)]
 
 
 def examine_file(path: str, busy_timeout: float, clock: Clock, *, quick: bool = False) -> tuple[list[Damage], bool]:
@@ -104,8 +106,8 @@ def _repair(access: Access, clock: Clock, engine: Engine | None, note: Note | No
             if note is not None:
                 note(line)
 
-    found = find_all(access, clock, quick=False)
-    before: list[Damage] = []
+    look = _Look(access, clock)
+    found, before = look.find(), list[Damage]()
     for _ in range(ROUNDS):
         kinds = {one.kind for one in found if one.repair is not None}
         if engine is None:
@@ -115,12 +117,36 @@ def _repair(access: Access, clock: Clock, engine: Engine | None, note: Note | No
         tell(repair_tables(access, kinds, clock))
         if engine is not None and kinds & CHUNK_KINDS:
             tell(_reindex(access, engine))
-        before, found = found, find_all(access, clock, quick=False)
+        before, found = found, look.find_again(kinds)
     if engine is not None:
         engine.refresh()
         engine.indexer.wake()
     pending = -1 if engine is None else engine.store.vectors.count_pending()
     return Repaired(dry_run=False, done=tuple(done), left=tuple(found), pending=pending)
+
+
+class _Look:
+    """Looks at a file again and again while it is repaired, at its texts only if what they say may have changed."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+        self._of_records: list[Damage] | None = None
+
+    def find(self) -> list[Damage]:
+        """Examine the file."""
+        found = list(find_damage(self._access, self._clock))
+        if not is_current(self._access):
+            return found
+        if self._of_records is None:
+            self._of_records = list(_find_record_damage(self._access))
+        return [*found, *self._of_records]
+
+    def find_again(self, repaired: Set[str]) -> list[Damage]:
+        """Examine the file after some kinds of damage were repaired."""
+        if repaired & (CHUNK_KINDS | HIDING):
+            self._of_records = None
+        return self.find()
 
 
 def _reindex(access: Access, engine: Engine) -> Iterator[str]:
@@ -133,6 +159,9 @@ def _reindex(access: Access, engine: Engine) -> Iterator[str]:
 
 
 def _find_record_damage(access: Access) -> Iterator[Damage]:
+    """Name the records that can't be read or used, and those whose chunks don't say what they say."""
+    if "record" not in present_tables(access):
+        return
     unreadable, broken = Names(), Names()
     columns: dict[str, None] = {}
     by_kind = {kind: Names() for kind in sorted(CHUNK_KINDS)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from store_support import beside
 from support import HashedEmbedder
 
-from recall_core import Memory
+from recall_core import Memory, Settings
 from recall_core.errors import InvalidInputError, RecallError, VectorError
 
 EAST, NORTH, WEST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]
@@ -256,3 +257,16 @@ def test_a_vector_can_be_changed_but_not_taken_away(memory):
     memory.add("text", id="1", vector=EAST)
     with pytest.raises(InvalidInputError, match="vector"):
         memory.update("1", vector=None)
+
+
+def test_a_vector_that_was_brought_stays_where_another_program_has_its_record_cut_anew(db_path, embedder):
+    text = "The first sentence is here. The second one is not far away. And then there is a third."
+    with Memory.open(db_path, embedder=embedder) as memory:
+        memory.add(text, id="one", vector=EAST)
+    beside(db_path, "UPDATE record SET text = text")
+    small = Settings(chunk_size=30, chunk_overlap=0, chunk_unit="characters")
+    with Memory.open(db_path, embedder=embedder, settings=small) as memory:
+        assert memory.stats().chunks > 1
+        with memory._engine.store.database.read() as connection:
+            sql = "SELECT place FROM embedding JOIN chunk ON chunk.key = chunk_key WHERE given"
+            assert connection.execute(sql).fetchall() == [(0,)]
