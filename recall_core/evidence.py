@@ -42,8 +42,12 @@ class Meaning:
         length = measure_lengths(self.statistics, self.queries[:1])[0]
         return float(length / self.lengths[rows].mean()) if rows.any() else 1.0
 
-    def compare_passages(self, some: Rows, others: Rows) -> Vectors:
-        """Return the whitened cosines of rows with others, shape (some, others); 0 where there is no vector."""
+    def compare_passages(self, some: Rows, others: Rows, *, plain: bool = False) -> Vectors:
+        """Return the whitened cosines of rows with others, or the `plain` ones, shape (some, others); 0 where there is
+        no vector.
+        """
+        if plain:
+            return np.asarray(self.vectors.pick(some) @ self.vectors.pick(others).T)
         directions = direct(self.statistics, self.vectors.pick(some))
         cosines = compare(directions, self.vectors.pick(others), self.lengths[others])
         return cosines * np.outer(self.vectors.present[some], self.vectors.present[others])

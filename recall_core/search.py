@@ -213,7 +213,7 @@ class Searcher:
         if request.diversity > 0 and evidence.meaning is not None:
             items = items.take(np.arange(min(len(items.places), request.pool)))
             placed = ranked.rows[items.places]
-            similarity = evidence.meaning.compare_passages(placed, placed)
+            similarity = evidence.meaning.compare_passages(placed, placed, plain=request.fusion == "plain")
             items = items.take(
                 np.array(diversify(items.scores, similarity, request.diversity, request.limit), dtype=int)
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -234,3 +236,11 @@ def test_diversify_chooses_among_the_candidates_that_are_asked_for(memory):
 
     assert choose(None) == ["1", "far"]
     assert choose(3) == ["1", "3"]
+
+
+def test_plain_vectors_are_diversified_by_their_plain_cosines(memory):
+    for degrees in (0, 1, 2, 40, 80):
+        angle = math.radians(degrees)
+        memory.add(str(degrees), id=str(degrees), vector=[math.cos(angle), math.sin(angle), 0], space="host")
+    plain = {"vector": EAST, "space": "host", "mode": "semantic", "fusion": "plain", "limit": 2, "diversify": 1}
+    assert [hit.record.id for hit in memory.search("", **plain)] == ["0", "80"]

@@ -24,7 +24,7 @@ from .callers import THREAD, USER_SCOPE, Scope, find_names, find_scope
 from .messages import KIND, role_of
 from .tools import make_tools
 
-THREADS = 8
+THREADS = 4  # more only get into the way of the event loop
 KEPT_BLOCKS = 1000  # of the last user messages; one is asked for again by each model call of its turn
 
 logger = logging.getLogger("recall_core")
@@ -170,7 +170,8 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Store what was said, in a worker thread."""
         if self._records:
-            await asyncio.to_thread(self._record, state["messages"], find_names(runtime.context))
+            names = find_names(runtime.context)
+            await asyncio.wrap_future(self._pool.submit(self._record, state["messages"], names))
 
     def _record(self, messages: Sequence[AnyMessage], names: Mapping[str, Any]) -> None:
         try:

@@ -4,21 +4,10 @@ import warnings
 
 import pytest
 import target
+from agents import scripted, system
 from langchain.agents import create_agent
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-
-
-class Model(GenericFakeChatModel):
-    seen: list = []  # noqa: RUF012 - a field of pydantic
-
-    def _generate(self, messages, *a, **k):
-        self.seen.append(list(messages))
-        return super()._generate(messages, *a, **k)
-
-    def bind_tools(self, tools, **k):
-        return self
 
 
 def ping() -> str:
@@ -26,16 +15,12 @@ def ping() -> str:
     return "pong"
 
 
-def system(messages):
-    return "\n".join(m.text for m in messages if m.type == "system")
-
-
 @pytest.fixture
 def make(tmp_path):
     with target.middleware(tmp_path) as mw:
 
         def build(answers, **kw):
-            m = Model(messages=iter(answers), seen=[])
+            m = scripted(*answers)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)
                 return create_agent(m, tools=[ping], middleware=[mw], **kw), m
