@@ -11,6 +11,7 @@ from .errors import RecallError
 if TYPE_CHECKING:
     from .aio import AsyncMemory
     from .context import strip_context
+    from .counts import Breakdown, Count, DayCount, SessionCount
     from .damage import Damage, Repaired
     from .doctor import Checkup
     from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
@@ -49,13 +50,16 @@ __all__ = [
     "And",
     "AsyncMemory",
     "BackedUp",
+    "Breakdown",
     "Checkup",
     "Chunk",
     "Chunker",
     "CleanedUp",
     "Condition",
+    "Count",
     "CrossEncoder",
     "Damage",
+    "DayCount",
     "Deleted",
     "Disagreement",
     "Embedder",
@@ -81,6 +85,7 @@ __all__ = [
     "Repaired",
     "Reranker",
     "Session",
+    "SessionCount",
     "Settings",
     "SimilarGroup",
     "Stats",
@@ -107,6 +112,10 @@ _HOMES = {
     "model_path": "embedding",
     "Damage": "damage",
     "Repaired": "damage",
+    "Breakdown": "counts",
+    "Count": "counts",
+    "DayCount": "counts",
+    "SessionCount": "counts",
     "Checkup": "doctor",
     "And": "filters",
     "Condition": "filters",

@@ -76,6 +76,7 @@ class AsyncView:
     import_ = in_thread(View.import_)
     merge = in_thread(View.merge)
     topics = in_thread(View.topics)
+    breakdown = in_thread(View.breakdown)
 
     delete = in_thread(View.delete)
     restore = in_thread(View.restore)

@@ -105,8 +105,10 @@ class Memory(View, Maintenance):
         self._engine.refresh()
         return waiting
 
-    def stats(self) -> Stats:
-        """Return what the file holds and in which state it is."""
+    def stats(self, *, details: bool = False) -> Stats:
+        """Return what the file holds and in which state it is; with `details` its records are counted by scope,
+        session, role, kind, tag and day, as `breakdown` does.
+        """
         engine = self._engine
         segmenter = engine.store.facts.segmenter() or segmenter_version()
         notes = []
@@ -128,6 +130,7 @@ class Memory(View, Maintenance):
             query_hits=hits,
             query_misses=misses,
             notes=(*found.notes, *describe_moves(found)),
+            details=self.breakdown() if details else None,
         )
 
     def check(self, embedder: Embedder | None = None, *, quick: bool = False) -> Checkup:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload, runtime_checkable
 
+from .counts import Breakdown
 from .times import Time
 
 if TYPE_CHECKING:
@@ -214,6 +215,7 @@ class Stats:
     degraded_at: datetime | None = None  # when that was
     query_hits: int = 0  # queries whose vector this process had kept
     query_misses: int = 0  # queries that it had to embed
+    details: Breakdown | None = None  # the records counted by scope, session, role and so on, if that was asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

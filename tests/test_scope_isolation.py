@@ -144,6 +144,9 @@ def test_insights_are_into_the_scope_alone(scopes, data):
         view = memory.scoped(scope)
         for groups in (view.similar(), memory.similar(scope=scope)):
             assert {record.scope for group in groups for record in group.records} == inside
+        for found in (view.breakdown(), memory.breakdown(scope=scope)):
+            assert {count.name for count in found.scopes} == {count.scope for count in found.sessions} == inside
+            assert found.records == found.by_day[-1].total == memory.count(scope)
         for topics in (view.topics(), memory.topics(scope=scope)):
             ids = {id for topic in topics for id in topic.ids}
             assert {record.scope for record in memory.get(ids)} == inside
@@ -316,6 +319,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "export": lambda view, scope: view.export(BytesIO(), scope=scope),
     "import_": lambda view, scope: view.import_(BytesIO(b'{"text": "x"}'), scope=scope),
     "topics": lambda view, scope: view.topics(scope=scope),
+    "breakdown": lambda view, scope: view.breakdown(scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),
     "deleted": lambda view, scope: view.deleted(scope=scope),
     "forget": lambda view, scope: view.forget(scope=scope, everything=True),
@@ -370,6 +374,7 @@ TRIED_ELSEWHERE = {
     "count": test_get_and_count_see_the_scope_alone,
     "similar": test_insights_are_into_the_scope_alone,
     "topics": test_insights_are_into_the_scope_alone,
+    "breakdown": test_insights_are_into_the_scope_alone,
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recall_core.counts import Breakdown
 from recall_core.models import Hit, Link, Record, Span, Stats
 
 from .excerpts import cut_excerpt
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 INDENT = 4
 EXCERPT_LINES = 3
+SHOWN_COUNTS = 10
 HIGHLIGHT = "bold yellow"
 DIM = "dim"
 LINKED_TEXT = 60  # characters of a linked record
@@ -85,6 +87,26 @@ def print_stats(stats: Stats) -> None:
     ]
     for name, value in rows:
         write(f"{name:<10}{one_line(value)}")
+
+
+def print_breakdown(found: Breakdown) -> None:
+    """Print how many records there are of what: the largest counts of each kind."""
+    sessions = [(f"{one.scope}/{one.session}" if one.scope else one.session, one.records) for one in found.sessions]
+    rows: dict[str, list[tuple[str, int]]] = {
+        "scopes": [(one.name or "(root)", one.records) for one in found.scopes],
+        "sessions": sessions,
+        "roles": [(one.name or "(none)", one.records) for one in found.roles],
+        "kinds": [(one.name or "(none)", one.records) for one in found.kinds],
+        "tags": [(one.name or "(none)", one.records) for one in found.tags],
+        "days": [(f"{one.day}", one.records) for one in found.by_day[::-1]],
+    }
+    for name, counts in rows.items():
+        shown = [f"{of} {records:,}" for of, records in counts[:SHOWN_COUNTS]]
+        more = [f"{len(counts) - SHOWN_COUNTS:,} more"] if len(counts) > SHOWN_COUNTS else []
+        if shown:
+            write(f"{name:<10}{one_line(', '.join([*shown, *more]))}")
+    growth = found.recent - found.before
+    write(f"{'growth':<10}{found.recent:,} in the last {found.period_days} days, {growth:+,} against those before")
 
 
 def _describe_queries(stats: Stats) -> str:

@@ -57,7 +57,12 @@ def link_shape(link: Link) -> dict[str, Json]:
 
 def stats_shape(stats: Stats) -> dict[str, Json]:
     """Return what `recall stats` tells."""
-    return asdict(stats) | {"degraded_at": show_time(stats.degraded_at)}
+    shape = asdict(stats) | {"degraded_at": show_time(stats.degraded_at)}
+    if stats.details is not None:
+        shape["details"]["by_day"] = [
+            {"day": one.day.isoformat(), "records": one.records, "total": one.total} for one in stats.details.by_day
+        ]
+    return shape
 
 
 def import_shape(imported: Imported) -> dict[str, Json]:

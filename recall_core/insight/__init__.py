@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from .facade import Insight
-from .values import Breakdown, Count, DayCount, Disagreement, Likeness, Merge, SimilarGroup, Topic
+from .values import Disagreement, Likeness, Merge, SimilarGroup, Topic
 
 __all__ = [
-    "Breakdown",
-    "Count",
-    "DayCount",
     "Disagreement",
     "Insight",
     "Likeness",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import get_args
 
+from ..counts import Breakdown
 from ..drafting import check_limit, check_name
 from ..errors import InvalidInputError
 from ..scoped import Scoped, Where
@@ -13,6 +14,8 @@ from ..times import Time
 from .periods import read_period
 from .values import GroupKind, Merge, SimilarGroup, Topic
 from .wording import THRESHOLD
+
+MOST_DAYS = 36_525
 
 
 class Insight(Scoped):
@@ -64,6 +67,25 @@ class Insight(Scoped):
         from .merging import merge_records
 
         return merge_records(self._engine, self._base, distinct, into, dry_run)
+
+    def breakdown(
+        self,
+        *,
+        scope: str = "",
+        where: Where | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        days: int = 7,
+        limit: int = 1000,
+    ) -> Breakdown:
+        """Count records by scope, session, role, kind, tag and day: at most `limit` counts of each kind, the largest.
+
+        `days` is the length of the periods whose numbers show the growth.
+        """
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
+            raise InvalidInputError(f"days is a whole number from 1 to {MOST_DAYS}, not {days!r}")
+        selection = self._select(scope, where, since=since, until=until)
+        return self._engine.store.insight.count(selection, days, check_limit(limit))
 
     def topics(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from ..models import Json, Record
@@ -93,39 +93,3 @@ class Topic:
     def growth(self) -> int:
         """How many more records than in the period before."""
         return self.recent - self.before
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """A name, None for records that have none, and how many records bear it."""
-
-    name: str | None
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class DayCount:
-    """How many records were made on a day (UTC), and up to its end."""
-
-    day: date
-    records: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """The records of a scope and below, counted. `sessions` are named "scope/id" where the scope is not the root.
-
-    `recent` were made within `days` days before now, `before` within as many days before these.
-    """
-
-    records: int
-    scopes: tuple[Count, ...] = ()
-    sessions: tuple[Count, ...] = ()
-    roles: tuple[Count, ...] = ()
-    kinds: tuple[Count, ...] = ()
-    tags: tuple[Count, ...] = ()
-    by_day: tuple[DayCount, ...] = field(default=())
-    days: int = 7
-    recent: int = 0
-    before: int = 0

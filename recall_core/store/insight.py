@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from datetime import date, timedelta
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..counts import Breakdown, Count, DayCount, SessionCount
 from ..filters import Selection
-from .compile import compile_selection
+from ..times import MICROS_PER_DAY
+from .compile import SQLValue, compile_selection
 from .connection import select, select_one
 from .database import Database
 from .protocols import Space
@@ -43,7 +46,29 @@ TERMS = """
 SELECT chunk.record_key, chunk.latin, chunk.words, iif(chunk.words = '', chunk.grams, '')
 FROM record JOIN chunk ON chunk.record_key = record.key WHERE {which} ORDER BY chunk.record_key, chunk.place
 """
+EPOCH_DAY = date(1970, 1, 1)
 BATCH = 4_096  # vectors that are taken from the database at a time
+
+
+COUNTS = {
+    "scopes": "SELECT record.scope, count(*) FROM record WHERE {which} GROUP BY 1",
+    "sessions": """
+    SELECT record.scope, record.session, count(*) FROM record WHERE record.session IS NOT NULL AND {which} GROUP BY 1, 2
+    """,
+    "roles": "SELECT record.role, count(*) FROM record WHERE {which} GROUP BY 1",
+    "kinds": "SELECT record.kind, count(*) FROM record WHERE {which} GROUP BY 1",
+    "tags": """
+    SELECT tag.value, count(DISTINCT record.key) FROM record JOIN json_each(record.tags) AS tag WHERE {which} GROUP BY 1
+    """,
+}
+LARGEST = "SELECT * FROM ({counts}) ORDER BY 2 DESC, 1 LIMIT ?"
+LARGEST_SESSIONS = "SELECT * FROM ({counts}) ORDER BY 3 DESC, 1, 2 LIMIT ?"
+# SQLite divides towards zero, and there are times before 1970.
+BY_DAY = f"""
+SELECT (record.created_at - ((record.created_at % {MICROS_PER_DAY}) + {MICROS_PER_DAY}) % {MICROS_PER_DAY})
+  / {MICROS_PER_DAY}, count(*)
+FROM record WHERE {{which}} GROUP BY 1 ORDER BY 1
+"""
 
 
 class TextRow(NamedTuple):
@@ -108,6 +133,39 @@ class InsightTable:
                     own += column.split()
                 own += (gram for gram in grams.split() if len(gram) > 1)
         return found
+
+    def count(self, selection: Selection, days: int, limit: int) -> Breakdown:
+        """Count the selected records by what they have: at most `limit` counts of each kind, the largest."""
+        clause = compile_selection(selection)
+
+        def find(sql: str, *bindings: SQLValue) -> list[tuple[Any, ...]]:
+            return select(connection, sql, (*clause.bindings, *bindings))
+
+        counts = {name: sql.format(which=clause.sql) for name, sql in COUNTS.items()}
+        with self._database.read() as connection:
+            found = {
+                name: tuple(Count(*row) for row in find(LARGEST.format(counts=counts[name]), limit))
+                for name in ("scopes", "roles", "kinds", "tags")
+            }
+            sessions = find(LARGEST_SESSIONS.format(counts=counts["sessions"]), limit)
+            by_day = find(BY_DAY.format(which=clause.sql))
+        totals = accumulate(count for _, count in by_day)
+        last = selection.now // MICROS_PER_DAY
+        return Breakdown(
+            records=sum(count for _, count in by_day),
+            scopes=found["scopes"],
+            sessions=tuple(SessionCount(*row) for row in sessions),
+            roles=found["roles"],
+            kinds=found["kinds"],
+            tags=found["tags"],
+            by_day=tuple(
+                DayCount(EPOCH_DAY + timedelta(days=day), count, total)
+                for (day, count), total in zip(by_day, totals, strict=True)
+            ),
+            period_days=days,
+            recent=sum(count for day, count in by_day if last - days < day <= last),
+            before=sum(count for day, count in by_day if last - 2 * days < day <= last - days),
+        )
 
     def links_of(self, ids: Sequence[str], into: str) -> list[tuple[int, int, str, int]]:
         """Return the links that the record `into` would have besides its own if it took over those of others."""
