@@ -77,6 +77,7 @@ class AsyncView:
     merge = in_thread(View.merge)
     topics = in_thread(View.topics)
     breakdown = in_thread(View.breakdown)
+    digest = in_thread(View.digest)
 
     delete = in_thread(View.delete)
     restore = in_thread(View.restore)

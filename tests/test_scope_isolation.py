@@ -19,6 +19,7 @@ from transfer_support import export_bytes, lines_of
 
 from recall_core import Memory, Record, Session, View
 from recall_core.errors import InvalidInputError, RecordExistsError, RecordNotFoundError
+from recall_core.insight.markdown import escape
 
 TEXT = "rockets fly on Fridays 火箭周五起飞"
 VECTOR = [1.0, 0.0, 0.0]
@@ -147,6 +148,8 @@ def test_insights_are_into_the_scope_alone(scopes, data):
         for found in (view.breakdown(), memory.breakdown(scope=scope)):
             assert {count.name for count in found.scopes} == {count.scope for count in found.sessions} == inside
             assert found.records == found.by_day[-1].total == memory.count(scope)
+        for report in (view.digest(), memory.digest(scope=scope)):
+            assert {other for other in scopes if f"({escape(f'{other}#note')})" in report} == inside
         for topics in (view.topics(), memory.topics(scope=scope)):
             ids = {id for topic in topics for id in topic.ids}
             assert {record.scope for record in memory.get(ids)} == inside
@@ -320,6 +323,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "import_": lambda view, scope: view.import_(BytesIO(b'{"text": "x"}'), scope=scope),
     "topics": lambda view, scope: view.topics(scope=scope),
     "breakdown": lambda view, scope: view.breakdown(scope=scope),
+    "digest": lambda view, scope: view.digest(scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),
     "deleted": lambda view, scope: view.deleted(scope=scope),
     "forget": lambda view, scope: view.forget(scope=scope, everything=True),
@@ -375,6 +379,7 @@ TRIED_ELSEWHERE = {
     "similar": test_insights_are_into_the_scope_alone,
     "topics": test_insights_are_into_the_scope_alone,
     "breakdown": test_insights_are_into_the_scope_alone,
+    "digest": test_insights_are_into_the_scope_alone,
 }
 
 

@@ -18,7 +18,7 @@ from .doctor import doctor
 from .embedding import embed
 from .exporting import export
 from .importing import import_file
-from .insight import merge, similar, topics
+from .insight import digest, merge, similar, topics
 from .lifecycle import deleted, forget, link, restore, touch, unlink
 from .maintenance import backup, cleanup, reindex, vacuum
 from .models import models
@@ -85,7 +85,7 @@ def app(context: click.Context) -> None:
 _COMMANDS = (
     *(add, search, context, list_records, get, delete, restore, deleted, forget, touch, link, unlink),
     *(import_file, export, stats),
-    *(similar, merge, topics, embed, reembed, models),
+    *(similar, merge, topics, digest, embed, reembed, models),
     *(cleanup, vacuum, reindex, dictionary, backup),
     doctor,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -118,6 +119,37 @@ def topics(
         if not as_json:
             tell("there are no topics yet: no two memories are about the same")
         click.get_current_context().exit(NOTHING)
+
+
+@click.command()
+@click.option("--since", metavar="TIME|7d", default="7d", show_default=True, help="Where the period begins.")
+@until_option
+@scope_option
+@where_option
+@click.option("--git", metavar="REPO", help="Set the commits of this repository beside it, day by day.")
+@click.option("--language", type=click.Choice(["zh", "en"]), help="Of its labels; by default that of the memories.")
+@click.option("--output", "-o", metavar="FILE", help="Write it there; - is stdout, the default.")
+@db_option
+def digest(
+    since: str,
+    until: str | None,
+    scope: str,
+    where: str | None,
+    git: str | None,
+    language: str | None,
+    output: str | None,
+    db: str | None,
+) -> None:
+    """Write a report in Markdown on what was remembered: decisions and errors first, then by topic."""
+    condition = parse_object(where, "--where")
+    with open_existing(db) as memory:
+        report = memory.digest(
+            since=parse_age(since, "--since"), until=until, scope=scope, where=condition, git=git, language=language
+        )
+    if output in (None, "-"):
+        write(report.rstrip("\n"))
+    else:
+        Path(output).expanduser().write_text(report, encoding="utf-8")
 
 
 def topic_shape(topic: Topic) -> dict[str, Json]:

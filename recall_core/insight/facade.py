@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from typing import get_args
 
 from ..counts import Breakdown
 from ..drafting import check_limit, check_name
 from ..errors import InvalidInputError
 from ..scoped import Scoped, Where
-from ..times import Time
+from ..times import Time, from_micros
 from .periods import read_period
 from .values import GroupKind, Merge, SimilarGroup, Topic
 from .wording import THRESHOLD
@@ -67,6 +68,32 @@ class Insight(Scoped):
         from .merging import merge_records
 
         return merge_records(self._engine, self._base, distinct, into, dry_run)
+
+    def digest(
+        self,
+        *,
+        since: Time | timedelta | None = None,
+        until: Time | None = None,
+        scope: str = "",
+        where: Where | None = None,
+        git: str | Path | None = None,
+        language: str | None = None,
+    ) -> str:
+        """Return a report in Markdown on what was remembered from `since` (a time, or how long before `until`; by
+        default 7 days) to `until` (now): decisions and errors first, by tag or kind, then by topic, with dates, ids and
+        links. `git` is the path of a repository whose commits of the same days are set beside it.
+
+        Labels are in `language`, "zh" or "en", by default that of what is remembered, which is shown as plain text.
+        Raises InvalidInputError if there is no git program, or no repository.
+        """
+        start, end = read_period(since, until, self._engine.now(), timedelta(days=7))
+        selection = self._select(scope, where, since=from_micros(start), until=from_micros(end))
+        from .digest import check_language, make_digest
+        from .git import read_commits
+
+        check_language(language)
+        commits = None if git is None else read_commits(git, start, end)
+        return make_digest(self._engine, selection, commits, language)
 
     def breakdown(
         self,
