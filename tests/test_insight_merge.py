@@ -113,6 +113,12 @@ def test_texts_that_stand_against_each_other_are_both_kept_and_told(memory):
     ]
 
 
+def test_of_texts_that_stand_against_each_other_the_newest_is_left_however_important_the_other(memory):
+    memory.add("部署在 8080 端口", id="old", created_at="2024-01-01", importance=1.0)
+    memory.add("部署在 9090 端口", id="new")
+    assert memory.merge(["old", "new"], dry_run=True).record.id == memory.similar()[0].survivor == "new"
+
+
 def test_links_lead_to_the_record_that_is_left(memory):
     for id, text in {"a": FULL, "b": PART, "error": "disk full", "plan": "buy disks"}.items():
         memory.add(text, id=id)

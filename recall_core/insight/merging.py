@@ -57,12 +57,18 @@ def merge_records(engine: Engine, base: str, ids: Sequence[str], into: str | Non
 
 def choose_survivor(records: Sequence[Record]) -> Record:
     """Return which of some records is left when they are merged: the one that says most, of equal ones the most
-    important, of these the newest.
+    important, of these the newest; but the newest of all where another stands against the one that says most.
     """
-    return min(
-        records,
-        key=lambda one: rank(len(read_wording(one.text).tokens), one.importance, to_micros(one.created_at), one.id),
-    )
+    wordings = {one.id: read_wording(one.text) for one in records}
+
+    def order(one: Record) -> tuple[float, float, int, str]:
+        return rank(len(wordings[one.id].tokens), one.importance, to_micros(one.created_at), one.id)
+
+    best = min(records, key=order)
+    compared = [compare(wordings[best.id], wordings[one.id], THRESHOLD) for one in records]
+    if any(found is not None and found.conflict for found in compared):
+        return min(records, key=lambda one: (-to_micros(one.created_at), order(one)))
+    return best
 
 
 def plan_merge(survivor: Record, others: Sequence[Record], now: int, same: Collection[str] = ()) -> Plan:
