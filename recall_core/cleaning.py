@@ -49,7 +49,8 @@ class _Part:
     units: list[Unit]
     deleted: int = 0
     sessions: int = 0
-    final: bool = False
+    final: bool = False  # not into the trash
+    hard: bool = False  # and from there, too
 
 
 def clean_up(
@@ -68,7 +69,8 @@ def clean_up(
     total = sum(unit.size for part in parts for unit in part.units)
     done = 0
     for part in parts:
-        part.final = is_final(engine, hard) or part.reason == "expired"
+        part.hard = is_final(engine, hard)
+        part.final = part.hard or part.reason == "expired"
         for size in _remove(engine, part):
             done += size
             if progress is not None:
@@ -181,7 +183,7 @@ def _remove_records(engine: Engine, part: _Part, ids: Sequence[str]) -> int:
     if not part.final:
         return store.trash.put(ids, selection, engine.now())
     deleted = store.records.delete(ids, selection)
-    while store.trash.delete(replace(part.base, ignores_expiry=True), BATCH, ids):
+    while part.hard and store.trash.delete(replace(part.base, ignores_expiry=True), BATCH, ids):
         pass
     return deleted
 

@@ -1,4 +1,4 @@
-"""What keeps a file in shape over the years: indexes made anew, its dictionary, and more to come."""
+"""What keeps a file in shape over the years: cleaned up, small, copied, indexed anew, repaired."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Memory(View, Maintenance):
         notes = []
         if segmenter != segmenter_version():
             notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}. {ANEW}")
-        if words := engine.store.dictionary.changed()[0]:
+        if words := engine.store.dictionary.changed().words:
             notes.append(f"dictionary words changed since older records were indexed: {len(words)}. {WORDS}")
         found = engine.store.facts.stats(segmenter=segmenter, notes=tuple(notes))
         backlog, present = engine.indexer.count(), engine.trouble.present
@@ -194,7 +194,7 @@ def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, cl
     if new := set(check_words(settings.dictionary)) - dictionary.held.words:
         store.dictionary.change(add=sorted(new))
         dictionary.follow()
-        if not new.isdisjoint(store.dictionary.changed()[0]):
+        if not new.isdisjoint(store.dictionary.changed().words):
             logger.warning("%s has new dictionary words, which are not found in older records. %s", store.path, WORDS)
     return Engine(
         store=store,

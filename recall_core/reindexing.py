@@ -24,15 +24,14 @@ Progress = Callable[[int, int], object]
 def reindex_keywords(engine: Engine, progress: Progress | None = None) -> Reindexed:
     """Cut the texts of all records into terms anew, and note which segmenter has done so."""
     engine.indexer.reindex_stale()
-    words, _ = engine.store.dictionary.changed()
-    by = f"{segmenter_version()} {engine.dictionary.follow().version}"
+    version = engine.dictionary.follow().version
+    by = f"{segmenter_version()} {version}"
     table = engine.store.reindexing
     run = _Run(engine, every_record(engine), progress)
     run.work(table.begin(by), partial(table.advance, by))
     with engine.store.records.transaction():
         table.finish(by)
-        if engine.store.dictionary.version() == engine.dictionary.held.version:
-            engine.store.dictionary.settle(words)
+        engine.store.dictionary.settle(version)
         engine.store.facts.save_segmenter(segmenter_version())
     return Reindexed(records=run.records, changed=run.changed)
 
@@ -55,13 +54,13 @@ def reindex_words(engine: Engine, progress: Progress | None = None, *, dry_run: 
     dictionary = engine.store.dictionary
     while True:
         engine.dictionary.follow()
-        words, after = dictionary.changed()
-        if not words:
+        left = dictionary.changed()
+        if not left.words:
             break
-        run = _Run(engine, every_record(engine), progress, words=words, dry_run=dry_run)
-        run.work(after, partial(dictionary.advance, words))
+        run = _Run(engine, every_record(engine), progress, words=left.words, dry_run=dry_run)
+        run.work(left.after, partial(dictionary.advance, left.version))
         records, changed = records + run.records, changed + run.changed
-        if dry_run or dictionary.settle(words):
+        if dry_run or dictionary.settle(left.version):
             break
     return Reindexed(records=records, changed=changed, dry_run=dry_run)
 

@@ -57,6 +57,15 @@ def test_expired_records_go_for_good(memory, clock):
     assert memory.cleanup() == CleanedUp()
 
 
+def test_what_an_expired_record_was_before_stays_in_the_trash(memory, clock):
+    add(memory, "a")
+    memory.delete("a")
+    memory.add("another text", id="a", ttl=60)
+    clock.advance(61)
+    assert memory.cleanup() == CleanedUp(expired=1)
+    assert [record.text for record in memory.restore("a")] == ["text of a"]
+
+
 def test_expired_records_can_be_kept(memory, clock):
     add(memory, "short", ttl=60)
     clock.advance(61)

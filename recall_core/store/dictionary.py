@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Collection
-from typing import Any
 
 import apsw
 
 from .connection import select, select_one
 from .database import Database
-from .protocols import Dictionary, WordChange
+from .protocols import Dictionary, WordChange, WordsToIndex
 
-VERSION, CHANGED = "dictionary", "changed_words"  # keys of meta
+# Keys of meta. How far the records are indexed by the changed words is noted apart from these, which may be many.
+VERSION, CHANGED, PROGRESS = "dictionary", "changed_words", "changed_words_progress"
 FIRST_KEY = -(1 << 63)  # of a record; another program may have chosen any
 INSERT = "INSERT INTO dictionary(word) VALUES (?) ON CONFLICT DO NOTHING RETURNING 1"
 DELETE = "DELETE FROM dictionary WHERE word = ? RETURNING 1"
 SAVE = "INSERT INTO meta(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value"
-# Another process may be further, may have finished, or may have changed the dictionary once more.
+# Another process may have changed the dictionary once more; what it noted then is not touched.
 ADVANCE = """
-UPDATE meta SET value = json_set(value, '$.after', ?1)
-WHERE key = 'changed_words' AND json_extract(value, '$.words') = json(?2) AND json_extract(value, '$.after') < ?1
+INSERT INTO meta(key, value) SELECT ?1, json_object('by', ?2, 'after', ?3)
+WHERE EXISTS (SELECT 1 FROM meta WHERE key = ?4 AND value = ?2) AND EXISTS (SELECT 1 FROM meta WHERE key = ?5)
+ON CONFLICT(key) DO UPDATE SET value = excluded.value
+WHERE json_extract(value, '$.by') <> ?2 OR json_extract(value, '$.after') < ?3
 """
-SETTLE = "DELETE FROM meta WHERE key = 'changed_words' AND json_extract(value, '$.words') = json(?)"
 
 
 class DictionaryTable:
@@ -53,24 +54,26 @@ class DictionaryTable:
                 _note(connection, [*added, *removed])
             return WordChange(tuple(added), tuple(removed))
 
-    def changed(self) -> tuple[frozenset[str], int]:
-        """Return the words that were added or removed and that not all records are indexed by yet, and the key up to
-        which they are.
-        """
+    def changed(self) -> WordsToIndex:
+        """Return the words that were added or removed and that not all records are indexed by yet."""
         with self._database.read() as connection:
-            known = _changed(connection)
-        return frozenset(known["words"]), int(known["after"])
+            words, version = _changed(connection), _version(connection)
+            row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (PROGRESS,))
+        known = {} if row is None else json.loads(row[0])
+        return WordsToIndex(words, version, int(known["after"]) if known.get("by") == version else FIRST_KEY)
 
-    def advance(self, words: Collection[str], after: int) -> None:
-        """Note that all records up to the key `after` are indexed by these changed words."""
+    def advance(self, version: str, after: int) -> None:
+        """Note that all records up to the key `after` are indexed by the words that changed up to this version."""
         with self._database.write() as connection:
-            connection.execute(ADVANCE, (after, _dump(words)))
+            connection.execute(ADVANCE, (PROGRESS, version, after, VERSION, CHANGED))
 
-    def settle(self, words: Collection[str]) -> bool:
-        """Note that all records are indexed by these changed words; False if others were changed meanwhile."""
+    def settle(self, version: str) -> bool:
+        """Note that all records are indexed by the words of this version; False if others were changed meanwhile."""
         with self._database.write() as connection:
-            connection.execute(SETTLE, (_dump(words),))
-            return not _changed(connection)["words"]
+            if _version(connection) != version:
+                return False
+            connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (CHANGED, PROGRESS))
+            return True
 
 
 def _version(connection: apsw.Connection) -> str:
@@ -78,20 +81,13 @@ def _version(connection: apsw.Connection) -> str:
     return "" if row is None else str(row[0])
 
 
-def _changed(connection: apsw.Connection) -> dict[str, Any]:
+def _changed(connection: apsw.Connection) -> frozenset[str]:
     row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (CHANGED,))
-    return {"words": [], "after": FIRST_KEY} if row is None else dict(json.loads(row[0]))
+    return frozenset() if row is None else frozenset(json.loads(row[0])["words"])
 
 
 def _note(connection: apsw.Connection, words: Collection[str]) -> None:
-    """Have all records looked at for these words, from the first one on; there may be none yet."""
-    if select_one(connection, "SELECT 1 FROM record LIMIT 1") is None:
-        return
-    every = {*_changed(connection)["words"], *words}
-    value = f'{{"words":{_dump(every)},"after":{FIRST_KEY}}}'
-    connection.execute(SAVE, (CHANGED, value))
-
-
-def _dump(words: Collection[str]) -> str:
-    """Return words as SQLite's json_extract writes them."""
-    return json.dumps(sorted(words), ensure_ascii=False, separators=(",", ":"))
+    """Have all records looked at for these words, too; there may be none yet."""
+    if select_one(connection, "SELECT 1 FROM record LIMIT 1") is not None:
+        every = sorted(_changed(connection).union(words))
+        connection.execute(SAVE, (CHANGED, json.dumps({"words": every}, ensure_ascii=False)))

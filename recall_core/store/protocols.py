@@ -87,6 +87,17 @@ class Dictionary:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsToIndex:
+    """Words that came to the dictionary or left it, up to a version, and that the records behind the key `after` are
+    not indexed by yet.
+    """
+
+    words: frozenset[str]
+    version: str
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class WordChange:
     """Which words a change of the dictionary added, and which it removed."""
 
