@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Stats,
         Why,
     )
+    from .redaction import redact_text
     from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
     from .scopes import escape_segment, format_scope, unescape_segment
     from .session import Session
@@ -98,6 +99,7 @@ __all__ = [
     "escape_segment",
     "format_scope",
     "model_path",
+    "redact_text",
     "strip_context",
     "unescape_segment",
 ]
@@ -142,6 +144,7 @@ _HOMES = {
     "Reranker": "models",
     "Stats": "models",
     "Why": "models",
+    "redact_text": "redaction",
     "BackedUp": "reports",
     "CleanedUp": "reports",
     "Reindexed": "reports",

@@ -99,6 +99,7 @@ INNOCENT = [
     "integrity sha512-z9PCLxZ4Yy3dYJ9n8s1a0k6lYh3iU0u2Q1rQn5s0Qm8v0h0o2u5b8k0w1y3z7A==",
     "密码错误三次后账号会被锁定，请联系管理员重置密码。",
     "密码是什么？请不要把密码写进代码里。",
+    "global-configuration-values-2-for-everything, fw_update_manager_for_device_version_2, ntn_some_name_of_words_1",
     "密码：见保险柜",
     '{"input_cost_per_token": 1.375e-06, "output_cost_per_token": 12345678}',
     "client_secret: OAuth2 client secret. page_token: Base64-encoded cursor",
