@@ -121,7 +121,7 @@ def _find_branch(conversation: Mapping[str, Json]) -> list[tuple[str, Mapping[st
     """Return the messages from the root to the node that was last open, or else to the one made last."""
     mapping = conversation["mapping"]
     node = conversation.get("current_node")
-    if node not in mapping:
+    if not isinstance(node, str) or node not in mapping:
         node = max(mapping, key=lambda name: _made_at(mapping[name]), default=None)
     branch: list[tuple[str, Mapping[str, Json]]] = []
     seen: set[str] = set()
@@ -178,6 +178,7 @@ def _find_metadata(message: Mapping[str, Json]) -> dict[str, Json]:
     given = message.get("metadata")
     metadata = given if isinstance(given, dict) else {}
     attached = metadata.get("attachments")
-    names = [item["name"] for item in attached if isinstance(item, dict) and item.get("name")] if attached else []
+    attached = attached if isinstance(attached, list) else []
+    names = [item["name"] for item in attached if isinstance(item, dict) and item.get("name")]
     found = {"model": metadata.get("model_slug"), "attachments": names}
     return tame({name: value for name, value in found.items() if value})

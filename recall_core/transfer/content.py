@@ -10,7 +10,7 @@ from ..errors import InvalidInputError
 from ..models import Json
 from ..text.clean import MAX_DEPTH
 
-TEXT_PARTS = frozenset(("text", "input_text", "output_text"))
+TEXT_PARTS = ("text", "input_text", "output_text")
 
 
 def find_text(content: Json) -> str:

@@ -116,7 +116,7 @@ class Import:
 
     def run(self, items: Iterable[Item]) -> Imported:
         """Store all items and say what became of them."""
-        batch: list[_Ready] = []
+        batch: list[Entry] = []
         try:
             for item in self._until_damage(items):
                 self._take(item, batch)
@@ -144,13 +144,13 @@ class Import:
                 raise
             yield Damaged(str(error))
 
-    def _take(self, item: Item, batch: list[_Ready]) -> None:
+    def _take(self, item: Item, batch: list[Entry]) -> None:
         match item:
             case Entry():
                 self.tally.read += 1
                 self._add_words()
-                if (ready := self._prepare(item)) is not None:
-                    batch.append(ready)
+                if (entry := self._identify(item)) is not None:
+                    batch.append(entry)
             case TitleEntry():
                 self._save_title(item)
             case WordEntry():
@@ -163,50 +163,42 @@ class Import:
             case Damaged():
                 self._fail(item)
 
-    def _prepare(self, entry: Entry) -> _Ready | None:
-        """Return an entry ready to be stored, None if it is not to be, or can't."""
+    def _identify(self, entry: Entry) -> Entry | None:
+        """Return an entry with the id that it is known by, None if it is left out, or can't be stored."""
         self.tally.ignored.update(dict.fromkeys(entry.ignored))
+        new = replace(entry.record, on_duplicate=_draft_choice(self.options.on_duplicate), redact=self.options.redact)
         try:
+            created = None if new.created_at is None else to_micros(new.created_at, "created_at")
+            scope = join_scopes(self.base, new.scope)
             if _has_expired(entry, self.engine.now()):
                 self.tally.skip(EXPIRED)
                 return None
-            draft = self._make_draft(entry)
         except InvalidInputError as error:
             self._fail(Damaged(str(error), entry.line))
             return None
-        if self.options.since is not None and to_micros(draft.record.created_at) < self.options.since:
+        if created is not None and self.options.since is not None and created < self.options.since:
             self.tally.skip(TOO_OLD)
             return None
-        return _Ready(entry, draft)
-
-    def _make_draft(self, entry: Entry) -> Draft:
-        new = replace(entry.record, on_duplicate=_draft_choice(self.options.on_duplicate), redact=self.options.redact)
         if new.id is None and entry.key is not None:
-            created = None if new.created_at is None else to_micros(new.created_at, "created_at")
-            scope = join_scopes(self.base, new.scope)
             new = replace(new, id=derive_dated_id(created, self.tally.format, scope, entry.key))
-        draft = make_draft(self.engine, self.base, new)
-        record = draft.record
-        if entry.updated_at is not None:
-            record = replace(record, updated_at=from_micros(to_micros(entry.updated_at, "updated_at")))
-        if entry.accessed_at is not None:
-            record = replace(record, accessed_at=from_micros(to_micros(entry.accessed_at, "accessed_at")))
-        return replace(draft, record=record)
+        return replace(entry, record=new)
 
-    def _settle(self, batch: Sequence[_Ready]) -> None:
+    def _settle(self, batch: Sequence[Entry]) -> None:
         """Store a batch, apart from what is there."""
         replaces = self.options.on_duplicate == "replace"
-        taken = self.engine.store.records.find_taken([ready.draft.record.id for ready in batch])
+        taken = self.engine.store.records.find_taken(
+            [entry.record.id for entry in batch if entry.record.id is not None]
+        )
         seen = dict(taken)
         left = []
-        for ready in batch:
-            record = ready.draft.record
-            known = Taken(record.scope, deleted=False)
-            if record.id in seen and not (replaces and seen[record.id] == known):
-                self._settle_taken(ready, seen[record.id])
-                continue
-            seen[record.id] = known  # of two in a file the first one counts, unless the second is to replace it
-            left.append(ready)
+        for entry in batch:
+            id, here = entry.record.id, Taken(join_scopes(self.base, entry.record.scope), deleted=False)
+            if id in seen and not (replaces and seen[id] == here):
+                self._settle_taken(entry, here.scope, seen[id])
+            elif (ready := self._prepare(entry)) is not None:
+                left.append(ready)
+                if id is not None:
+                    seen[id] = here  # of two in a file the first one counts, unless the second is to replace it
         if self.options.dry_run:
             self._pretend(left, taken)
         elif left:
@@ -214,14 +206,27 @@ class Import:
         if self.hooks.progress is not None and batch:
             self.hooks.progress(self.tally.read)
 
-    def _settle_taken(self, ready: _Ready, taken: Taken) -> None:
-        record = ready.draft.record
+    def _prepare(self, entry: Entry) -> _Ready | None:
+        """Return an entry ready to be stored, None if it can't be."""
+        try:
+            draft = make_draft(self.engine, self.base, entry.record)
+            record = draft.record
+            if entry.updated_at is not None:
+                record = replace(record, updated_at=from_micros(to_micros(entry.updated_at, "updated_at")))
+            if entry.accessed_at is not None:
+                record = replace(record, accessed_at=from_micros(to_micros(entry.accessed_at, "accessed_at")))
+        except InvalidInputError as error:
+            self._fail(Damaged(str(error), entry.line))
+            return None
+        return _Ready(entry, replace(draft, record=record))
+
+    def _settle_taken(self, entry: Entry, scope: str, taken: Taken) -> None:
         choice = self.options.on_duplicate
         if taken.deleted:
             self.tally.skip(DELETED)
         elif choice == "error" or (self.options.strict_ids and choice != "skip"):
-            self._fail(Damaged(f"the id {record.id!r} is taken (see --on-duplicate)", ready.entry.line))
-        elif taken.scope == record.scope:
+            self._fail(Damaged(f"the id {entry.record.id!r} is taken (see --on-duplicate)", entry.line))
+        elif taken.scope == scope:
             self.tally.present += 1
         else:
             self.tally.skip(ELSEWHERE)
@@ -236,7 +241,8 @@ class Import:
                 self.tally.replaced += 1
             else:
                 self.tally.added += 1
-            self._pretended.add(id)
+            if ready.draft.named:
+                self._pretended.add(id)
 
     def _store(self, batch: Sequence[_Ready], taken: Mapping[str, Taken]) -> None:
         """Store entries in one transaction. If one of them is refused, the halves are tried, down to that one."""
@@ -250,8 +256,9 @@ class Import:
                 self._store(batch[:middle], taken)
                 self._store(batch[middle:], taken)
             elif isinstance(error, RecordExistsError):  # by another process, since we looked
-                id = batch[0].draft.record.id
-                self._settle_taken(batch[0], self.engine.store.records.find_taken([id])[id])
+                record = batch[0].draft.record
+                taken_now = self.engine.store.records.find_taken([record.id])
+                self._settle_taken(batch[0].entry, record.scope, taken_now[record.id])
             else:
                 self._fail(Damaged(str(error), batch[0].entry.line))
             return

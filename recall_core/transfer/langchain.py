@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ..errors import InvalidInputError
 from ..models import Json, NewRecord
+from .columns import read_name, read_role
 from .content import find_text, tame
 from .entries import Damaged, Entry, Item, Skipped
 from .foreign import ForeignDatabase
@@ -15,7 +16,6 @@ from .input import Input
 
 TABLE = "message_store"  # what it is called by default
 COLUMNS = ("id", "session_id", "message")
-ROLES = {"human": "user", "ai": "assistant"}
 LEFT_OUT = {"system": "system messages", "tool": "results of tools", "function": "results of tools"}
 NO_TEXT = "messages without text"
 
@@ -51,12 +51,13 @@ class LangChainSource:
             if kind in LEFT_OUT or not text.strip():
                 yield Skipped(LEFT_OUT.get(kind, NO_TEXT), row)
                 continue
+            name = read_name(session)
             turns[str(session)] += 1
             record = NewRecord(
                 text=text,
-                session=str(session) if session else None,
-                turn=turns[str(session)] if session else None,
-                role=str(data.get("role") or ROLES.get(kind, kind)),
+                session=name,
+                turn=turns[str(session)] if name else None,
+                role=read_role(data.get("role") or kind),
                 kind="message",
                 metadata=_find_metadata(data),
                 source=self.name,

@@ -190,9 +190,17 @@ def _read_record(given: dict[str, Json], number: int, reading: _Reading) -> Entr
         line=number,
         updated_at=given.get("updated_at"),
         accessed_at=given.get("accessed_at"),
-        vectors=tuple(_read_vector(vector, reading) for vector in given.get("vectors") or ()),
+        vectors=_read_vectors(given.get("vectors"), reading),
         ignored=tuple(name for name in given if name not in KNOWN),
     )
+
+
+def _read_vectors(given: Json, reading: _Reading) -> tuple[VectorEntry, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise InvalidInputError(f"vectors is a list, not {given!r:.60}")
+    return tuple(_read_vector(vector, reading) for vector in given)
 
 
 def _read_vector(given: Json, reading: _Reading) -> VectorEntry:
