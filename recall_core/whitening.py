@@ -106,15 +106,15 @@ def compare(directions: Directions, passages: Vectors, lengths: Vectors) -> Vect
     return np.asarray(np.clip((products - directions.offsets[:, None]) / lengths, -1.0, 1.0), dtype=np.float32)
 
 
-def whiten(statistics: Statistics, vectors: Vectors) -> Vectors:
+def whiten(statistics: Statistics, vectors: Vectors, out: Vectors | None = None) -> Vectors:
     """Return unit vectors whose dot products are the whitened cosines of raw unit vectors, shape (n, dimensions).
 
-    Zeros, which stand for no vector, stay zeros.
+    Zeros, which stand for no vector, stay zeros. `out` may be `vectors` themselves, which are overwritten then.
     """
     factor = None
     if statistics.inverse is not None:
         factor = np.linalg.cholesky(statistics.inverse.astype(np.float64)).astype(np.float32)
-    whitened = np.zeros_like(vectors)
+    whitened = np.zeros_like(vectors) if out is None else out
     for start in range(0, len(vectors), BLOCK):
         part = vectors[start : start + BLOCK]
         centred = part - statistics.mean

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from recall_core.embedding import normalize
 from recall_core.whitening import (
     BLOCK,
     FULL_FROM,
@@ -20,6 +21,7 @@ from recall_core.whitening import (
     lean_on,
     measure,
     measure_lengths,
+    whiten,
 )
 
 DIMENSIONS = 12
@@ -192,3 +194,15 @@ def test_more_passages_than_are_whitened_at_a_time_have_the_same_lengths():
     lengths = measure_lengths(statistics, vectors)
     assert len(lengths) == BLOCK + 7
     assert lengths[-9:] == pytest.approx(measure_lengths(statistics, vectors[-9:]), rel=1e-5)
+
+
+def test_whitened_vectors_have_the_whitened_cosines_as_dot_products():
+    vectors = normalize(np.random.default_rng(1).standard_normal((150, 12)).astype(np.float32))
+    vectors[7] = 0
+    statistics = measure(vectors)
+    whitened = whiten(statistics, vectors)
+    expected = compare(direct(statistics, vectors[:3]), vectors, measure_lengths(statistics, vectors))
+    assert np.allclose(whitened[:3] @ whitened.T, np.where(np.arange(150) == 7, 0, expected), atol=1e-4)
+    assert not whitened[7].any()
+    assert whiten(statistics, vectors, out=vectors) is vectors
+    assert np.array_equal(vectors, whitened)

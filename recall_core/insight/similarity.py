@@ -189,15 +189,15 @@ def _read_raw(store: SqliteStore, selection: Selection, rows: Sequence[TextRow])
 
 
 def _whiten(vectors: Vectors, order: Sequence[int]) -> Vectors | None:
-    """Return vectors whitened by their own statistics, None if too few texts have any. Of many every n-th in this order
-    is measured.
+    """Whiten vectors in their place by their own statistics; None if too few texts have any. Of many every n-th in this
+    order is measured.
     """
     rows = np.array(order, dtype=np.int64)
     present = rows[np.any(vectors[rows], axis=1)]
     if len(present) < MEANING_FROM:
         return None
     statistics = measure(vectors[present[:: -(-len(present) // SAMPLE)]])
-    return whiten(lean_on(None, statistics), vectors)
+    return whiten(lean_on(None, statistics), vectors, out=vectors)
 
 
 def _rank(row: TextRow, wording: Wording) -> tuple[float, float, int, str]:

@@ -118,7 +118,9 @@ class InsightTable:
                 inside = places < len(known)
                 inside[inside] = known[places[inside]] == owner[inside]
                 np.add.at(sums, places[inside], normalize(vectors[inside]))
-        return normalize(sums)
+        # In place: of 100,000 records these are 150 MB.
+        sums /= np.maximum(np.sqrt(np.einsum("ij,ij->i", sums, sums)), 1e-12)[:, None]
+        return sums
 
     def terms(self, selection: Selection) -> dict[int, list[str]]:
         """Return the terms of the selected records by their keys: words, stems and identifiers, and for a script that
