@@ -17,14 +17,13 @@ from .models import Embedder, GivenVector, Json, NewRecord, Record
 from .query_cache import QueryCache
 from .redaction import Redact, choose_redaction
 from .settings import Settings
-from .store import OWN_SPACE, Draft, Space, SqliteStore, Stored
+from .store import EXTERNAL_MODEL, OWN_SPACE, Draft, Space, SqliteStore, Stored
 from .times import MICROS_PER_SECOND
 from .words import LiveDictionary
 
 if TYPE_CHECKING:
     from .search import Searcher
 
-EXTERNAL_MODEL = "external"  # the model of a space whose vectors are all brought by callers
 BATCH = 256  # records in one transaction of a bulk add
 
 Progress = Callable[[int], object]

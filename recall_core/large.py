@@ -19,7 +19,7 @@ from .filters import Selection
 from .forks import Lock
 from .frame import Frame, make_frame
 from .fusion import TIE
-from .meaning import FrameVectors, lay_out, measure_rows
+from .meaning import FrameVectors, lay_out, measure_rows, spread
 from .request import Request
 from .store import Space, SqliteStore
 from .surroundings import OFFSETS, Surroundings
@@ -177,6 +177,10 @@ class LargeScopes:
     def _compare(self, frame: Frame, compared: _Compared) -> Compared:
         keys, vectors = self._load(compared, frame.chunk_keys.tolist())
         units, present = lay_out(frame.blocks[0], compared.space.dimensions, keys, vectors)
+        if compared.space.is_brought:
+            records = frame.record_keys[np.unique(frame.records[~present])].tolist()
+            whole, of_records = self._store.vectors.of_firsts(compared.space, records)
+            spread(frame.blocks[0], units, present, np.array(whole, dtype=np.int64), normalize(of_records))
         lengths = measure_rows(compared.statistics, [units])
         return Compared(FrameVectors((units,), present), compared.statistics, lengths)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .blocks import Block, Flags, Floats, Rows
+from .blocks import Block, Flags, Floats, Keys, Rows
 from .embedding import normalize
 from .frame import Frame
 from .whitening import Statistics, compare, direct, measure, measure_lengths
@@ -78,6 +78,24 @@ def score_meaning(statistics: Statistics, queries: Vectors, vectors: FrameVector
         scores.append(compare(directions, block, lengths[offset : offset + len(block)]))
         offset += len(block)
     return np.concatenate(scores, axis=1) * vectors.present
+
+
+def spread(block: Block, laid: Vectors, present: Flags, record_keys: Keys, vectors: Vectors) -> None:
+    """Give the chunks of some records that have no vector of their own that of their record, of length 1."""
+    owners = np.repeat(block.record_keys, np.diff(block.starts, append=len(block)))
+    order = np.argsort(record_keys)
+    places = np.searchsorted(record_keys, owners, sorter=order)
+    known = places < len(record_keys)
+    known[known] = record_keys[order[places[known]]] == owners[known]
+    rows = np.flatnonzero(known & ~present)
+    laid[rows] = vectors[order[places[rows]]]
+    present[rows] = True
+
+
+def spread_firsts(block: Block, laid: Vectors, present: Flags) -> None:
+    """Do so for all records of a block that begins with their first chunks."""
+    whole = block.starts[present[block.starts]]
+    spread(block, laid, present, block.record_keys[present[block.starts]], laid[whole])
 
 
 def lay_out(block: Block, dimensions: int, keys: Sequence[int], vectors: Vectors) -> tuple[Vectors, Flags]:

@@ -16,7 +16,7 @@ from .blocks import Block, Flags, Floats, build_block
 from .candidates import Compared, Prior
 from .forks import Lock
 from .frame import Frame, make_frame
-from .meaning import FrameVectors, lay_out, measure_frame, measure_rows
+from .meaning import FrameVectors, lay_out, measure_frame, measure_rows, spread_firsts
 from .store import Space, SqliteStore
 from .whitening import Statistics, lean_on
 
@@ -137,13 +137,18 @@ class ScopeCache:
         for block in others:
             found = self._store.blocks.vectors_of_records(space, scope.changed, scope.name)
             blocks.append(lay_out(block, space.dimensions, *found))
-        vectors = _join(blocks)
-        return _Whitened(space, vectors, measure_frame(scope.frame, vectors))
+        statistics = measure_frame(scope.frame, _join(blocks))  # a long record counts once
+        if space.is_brought:
+            for block, laid in zip(scope.frame.blocks, blocks, strict=True):
+                spread_firsts(block, *laid)
+        return _Whitened(space, _join(blocks), statistics)
 
     def _follow_vectors(self, scope: Scope, known: _Whitened, beside: Block) -> _Whitened:
         """Return the vectors of a scope that has changed: those of the first block, and its statistics, stay."""
         found = self._store.blocks.vectors_of_records(known.space, scope.changed, scope.name)
         added, present = lay_out(beside, known.space.dimensions, *found)
+        if known.space.is_brought:
+            spread_firsts(beside, added, present)
         first = len(scope.frame.blocks[0])
         vectors = FrameVectors(
             (known.vectors.blocks[0], added), np.concatenate([known.vectors.present[:first], present])

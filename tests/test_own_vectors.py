@@ -9,6 +9,7 @@ from support import HashedEmbedder
 
 from recall_core import Memory, Settings
 from recall_core.errors import InvalidInputError, RecallError, VectorError
+from recall_core.scope_cache import ScopeCache
 
 EAST, NORTH, WEST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]
 BAD = [
@@ -270,3 +271,45 @@ def test_a_vector_that_was_brought_stays_where_another_program_has_its_record_cu
         with memory._engine.store.database.read() as connection:
             sql = "SELECT place FROM embedding JOIN chunk ON chunk.key = chunk_key WHERE given"
             assert connection.execute(sql).fetchall() == [(0,)]
+
+
+# One vector for a whole record
+
+
+FILLER = "A sentence of some words. " * 200
+
+
+@pytest.fixture(params=["held", "large"])
+def scope_size(request, monkeypatch):
+    """Let scopes be held in memory, or be taken for large ones."""
+    if request.param == "large":
+        monkeypatch.setitem(ScopeCache.__init__.__kwdefaults__, "most_chunks", 0)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["stored before", "stored after a search"])
+def test_a_vector_counts_for_every_chunk_of_its_record(scope_size, clock, before):
+    with Memory.open(":memory:", embedder=None, clock=clock) as memory:
+        memory.add_many({"text": f"note {number}", "vector": NORTH, "space": "host"} for number in range(20))
+        if not before:
+            memory.search("note", vector=EAST, space="host")
+        memory.add(FILLER + "The lighthouse stands there.", id="long", vector=EAST, space="host")
+        memory.add("A lighthouse", id="short", vector=WEST, space="host")
+        for fusion in ("plain", "default"):
+            hits = memory.search("lighthouse", vector=EAST, space="host", alpha=0.5, fusion=fusion, limit=2)
+            assert hits[0].record.id == "long"
+            assert "lighthouse" in hits[0].chunk.text
+            assert hits[0].why.similarity == pytest.approx(1.0)
+            assert hits[0].why.keyword_weight == 0.5
+            if fusion == "plain":
+                assert hits[0].score == pytest.approx(0.5 * hits[0].why.coverage + 0.5)
+
+
+def test_a_long_record_counts_once_in_what_is_typical(scope_size, clock):
+    meanings = []
+    for text in ("one", FILLER):
+        with Memory.open(":memory:", embedder=None, clock=clock) as memory:
+            for number, vector in enumerate((EAST, NORTH, [0.6, 0.8, 0.0], [0.0, 0.6, 0.8])):
+                memory.add(text if number == 0 else f"note {number}", id=str(number), vector=vector, space="host")
+            hits = memory.search("", mode="semantic", vector=[0.8, 0.6, 0.1], space="host")
+            meanings.append({hit.record.id: hit.why.meaning for hit in hits})
+    assert meanings[0] == pytest.approx(meanings[1])

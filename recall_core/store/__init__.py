@@ -5,6 +5,7 @@ from .insight import TextRow
 from .moves import MissingChunk
 from .pending import RETRY_AFTER
 from .protocols import (
+    EXTERNAL_MODEL,
     NEXT_SPACE,
     OLD_SPACE,
     OWN_SPACE,
@@ -29,6 +30,7 @@ from .protocols import (
 from .sqlite import SqliteStore, find_path, open_store
 
 __all__ = [
+    "EXTERNAL_MODEL",
     "MEMORY_PATH",
     "NEXT_SPACE",
     "OLD_SPACE",

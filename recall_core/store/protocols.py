@@ -114,6 +114,7 @@ class Trashed:
     record: Record
 
 
+EXTERNAL_MODEL = "external"  # the model of a space whose vectors are all brought by callers
 OWN_SPACE = "memory"  # the space of the memory's own embedder; hosts name theirs otherwise
 RESERVED = "memory:"  # how no host's space begins
 NEXT_SPACE = "memory:next"  # the one that the file is moving to
@@ -128,6 +129,11 @@ class Space:
     name: str
     model: str
     dimensions: int
+
+    @property
+    def is_brought(self) -> bool:
+        """Whether callers bring its vectors. One stands for a whole record, and lies with its first chunk."""
+        return self.model == EXTERNAL_MODEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,6 +143,19 @@ class VectorTable:
             rows = select(connection, sql, (space.id, json.dumps(list(keys))))
         return stack_vectors(rows, space.dimensions)
 
+    def of_firsts(self, space: Space, record_keys: Sequence[int]) -> tuple[list[int], Vectors]:
+        """Return the keys of these records whose first chunk has a vector in the space, and the vectors, shape
+        (n, dimensions).
+        """
+        sql = """
+        SELECT chunk.record_key, embedding.vector FROM chunk
+        JOIN embedding ON embedding.chunk_key = chunk.key AND embedding.space_id = ?
+        WHERE chunk.record_key IN (SELECT value FROM json_each(?)) AND chunk.place = 0
+        """
+        with self._database.read() as connection:
+            rows = select(connection, sql, (space.id, json.dumps(list(record_keys))))
+        return stack_vectors(rows, space.dimensions)
+
 
 def stack_vectors(rows: Sequence[tuple[int, bytes]], dimensions: int) -> tuple[list[int], Vectors]:
     """Return the keys of rows of (key, blob) and their vectors, shape (n, dimensions).

@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from recall_core import Condition, Filter, Hits, Settings, View
+from recall_core import Condition, Filter, Hits, View
 from recall_core.errors import VectorError
 from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
@@ -28,9 +28,6 @@ from .nodes import NODE, record_id, source_name, to_node, to_record
 logger = logging.getLogger("recall_llamaindex")
 
 NODES = Condition("@kind", "eq", NODE)
-WHOLE = Settings(
-    chunk_size=1_000_000, chunk_overlap=0
-)  # a node is a chunk already, and its vector is that of all of it
 MMR_THRESHOLD = 0.5
 
 
@@ -56,7 +53,7 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
 
     def __init__(self, path: Source, *, scope: str = "llamaindex", space: str = "llamaindex", **fields: Any) -> None:
         super().__init__(**{**fields, "path": find_path(path), "scope": scope, "space": space})
-        self._opened = Opened(path, scope, embedder=None, settings=WHOLE)
+        self._opened = Opened(path, scope, embedder=None)
 
     @classmethod
     def class_name(cls) -> str:

@@ -185,11 +185,13 @@ def test_a_vector_without_direction_is_refused(full, vector):
         full.add([TextNode(id_="a", text="x", embedding=vector)])
 
 
-def test_a_long_node_is_found_by_its_end_and_scored_as_a_whole(full):
+def test_a_long_node_is_found_by_its_end_and_by_its_vector_at_once(full):
     text = "Nothing of interest happens here. " * 400 + "At the end a lighthouse is mentioned."
     full.add([TextNode(id_="long", text=text, embedding=[0.6, 0.8, 0, 0])])
-    assert find(full, mode=M.TEXT_SEARCH, query_str="lighthouse", vec=None) == ["long"]
-    assert find(full, mode=M.HYBRID, query_str="lighthouse", vec=[0.6, 0.8, 0, 0], k=1) == ["long"]
+    full.add([TextNode(id_="words", text="A lighthouse at the end", embedding=[0, 0, 1.0, 0])])
+    assert set(find(full, mode=M.TEXT_SEARCH, query_str="lighthouse", vec=None)) == {"long", "words"}
+    assert find(full, mode=M.HYBRID, query_str="lighthouse", vec=[0.6, 0.8, 0, 0], alpha=0.5, k=1) == ["long"]
+    assert find(full).count("long") == 1
 
 
 # Modes
