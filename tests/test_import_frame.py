@@ -125,6 +125,40 @@ def test_an_interrupted_import_counts_what_it_has_stored_and_is_completed_by_ano
         assert (again.added, again.present) == (100 - early[0].added, early[0].added)
 
 
+def test_secrets_are_taken_out_of_all_that_is_imported_if_asked_for(db_path):
+    secret = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t" * 2
+    lines = [
+        {"type": "header", "format": "dualrecall", "version": 1},
+        {"type": "session", "session": "s", "title": f"key {secret}", "created_at": "2026-01-01"},
+        {"type": "record", "id": "a", "text": f"key {secret}", "metadata": {"k": secret}, "payload": [secret]},
+        {"type": "end", "lines": 2},
+    ]
+    raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    with Memory.open(db_path, embedder=None) as memory:
+        assert memory.import_(io.BytesIO(raw), redact=True).added == 1
+        assert "key " in memory.get("a")[0].text
+        for file in db_path.parent.glob("memory.db*"):
+            assert secret.encode() not in file.read_bytes()
+    with open_memory() as memory:
+        memory.import_(io.BytesIO(raw))
+        assert secret in memory.get("a")[0].text
+
+
+def test_a_session_keeps_the_title_that_it_was_given():
+    lines = [
+        {"type": "header", "format": "dualrecall", "version": 1},
+        {"type": "session", "session": "s", "title": "theirs", "created_at": "2026-01-01T00:00:00Z"},
+        {"type": "end", "lines": 1},
+    ]
+    raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    with open_memory() as memory:
+        memory.session("s", title="mine")
+        assert memory.import_(io.BytesIO(raw)).failed == 0
+        assert memory.session("s").title == "mine"
+        memory.import_(io.BytesIO(raw), on_duplicate="replace")
+        assert memory.session("s").title == "theirs"
+
+
 def test_a_long_line_does_not_fill_the_head(tmp_path):
     file = tmp_path / "lines"
     file.write_text(json.dumps({"text": "x" * 3 * HEAD_BYTES}) + "\n" + make_lines(1))
