@@ -10,6 +10,7 @@ import contextlib
 import math
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from store_support import use_small_index
 from support import HashedEmbedder
 
 from recall_core import Memory, Settings
+from recall_core.integrity import examine_file
 
 DIMENSIONS = 16
 CHUNKED = Settings(backfill_interval=math.inf, chunk_size=40, chunk_overlap=0, chunk_unit="characters")
@@ -140,6 +142,14 @@ def harm(path: Path | str, *statements: str) -> None:
             else:
                 connection.execute(statement)
         connection.commit()
+
+
+def now():
+    return int(time.time() * 1e6)
+
+
+def examine(path, **arguments):
+    return {damage.kind: damage for damage in examine_file(str(path), 5, now, **arguments)[0]}
 
 
 @dataclass(frozen=True)

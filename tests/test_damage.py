@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import shutil
 import sqlite3
-import time
 from pathlib import Path
 
 import apsw
 import pytest
 from cli_support import run
-from damage_support import embedder, fill, harm, open_memory, read, run_sql, truth
+from damage_support import embedder, examine, fill, harm, now, open_memory, read, run_sql, truth
 from support import ROOT
 
 import recall_core.cli.doctor as doctor_command
@@ -35,14 +33,6 @@ def _with_model(monkeypatch):
 def path(db_path):
     fill(db_path, 60)
     return db_path
-
-
-def now():
-    return int(time.time() * 1e6)
-
-
-def examine(path, **arguments):
-    return {damage.kind: damage for damage in examine_file(str(path), 5, now, **arguments)[0]}
 
 
 def digest(path):
@@ -361,62 +351,3 @@ def test_a_quick_look_finds_what_is_missing_but_reads_no_text(path):
 def test_the_page_on_damage_tells_of_every_kind():
     page = (ROOT / "docs" / "doctor.md").read_text("utf-8")
     assert [kind for kind in KINDS if f"| `{kind}` |" not in page] == []
-
-
-# The command
-
-
-def test_the_command_tells_of_damage_and_repairs_it(path):
-    harm(path, "DELETE FROM chunk WHERE record_key = 3")
-    done = run(path, "doctor")
-    assert done.exit_code == 1
-    assert "1 records lack chunks (records r002)" in done.stdout
-    done = run(path, "doctor", "--repair", "--dry-run")
-    assert done.exit_code == 1
-    assert done.stdout == "would repair: 1 records lack chunks: cuts and segments the records anew\n"
-    done = run(path, "doctor", "--repair")
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert "cut and segmented 1 records anew" in done.stdout
-    assert "recall embed" in done.stdout
-    done = run(path, "doctor", "--repair")
-    assert done.stdout.splitlines()[0] == "there was nothing to repair"
-
-
-def test_the_command_s_documents_have_all_of_it(path):
-    harm(path, "DELETE FROM chunk WHERE record_key = 3")
-    document = json.loads(run(path, "doctor", "--json").stdout)
-    assert [(damage["kind"], damage["records"]) for damage in document["damages"]] == [("chunk-missing", ["r002"])]
-    document = json.loads(run(path, "doctor", "--repair", "--json").stdout)
-    assert document == {
-        "dry_run": False,
-        "done": ["cut and segmented 1 records anew"],
-        "left": [],
-        "pending": document["pending"],
-    }
-
-
-def test_the_command_repairs_a_file_that_can_t_be_opened(path):
-    run_sql(path, "PRAGMA application_id = 1", "PRAGMA user_version = 0", "DROP TABLE pending")
-    done = run(path, "doctor", "--json")
-    document = json.loads(done.stdout)
-    assert done.exit_code == 1
-    assert document["stats"] is None
-    assert {damage["kind"] for damage in document["damages"]} >= {"application-id", "schema-version", "table-missing"}
-    assert "can't be opened" in run(path, "doctor").stdout
-    assert run(path, "doctor", "--repair").exit_code == 0
-    assert "all is well" in run(path, "doctor").stdout
-
-
-def test_the_command_repairs_with_another_model_s_file(path):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doctor_command, "resolve_model", lambda model: type(embedder())(32))
-        harm(path, "DELETE FROM chunk WHERE record_key = 3")
-        done = run(path, "doctor", "--repair")
-    assert done.exit_code == 0
-    assert "without it" in done.stderr
-    assert "chunk-missing" not in examine(path)
-
-
-@pytest.mark.parametrize("options", [["--dry-run"], ["--quick", "--repair"]])
-def test_options_that_do_not_go_together_are_refused(path, options):
-    assert run(path, "doctor", *options).exit_code == 2

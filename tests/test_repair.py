@@ -7,12 +7,11 @@ import itertools
 import shutil
 import sqlite3
 import tempfile
-import time
 from pathlib import Path
 
 import hypothesis
 import pytest
-from damage_support import HARMS, fill, given, harm, open_memory, read, results, run_sql, truth
+from damage_support import HARMS, fill, given, harm, now, open_memory, read, results, run_sql, truth
 from hypothesis import strategies
 from store_support import beside, faults, release, run_python, start, use_small_index
 
@@ -46,10 +45,6 @@ def damaged(bases, request, monkeypatch, db_path):
     base, found = bases[request.param]
     shutil.copy(base, db_path)
     return db_path, found
-
-
-def now():
-    return int(time.time() * 1e6)
 
 
 def kinds(path):
