@@ -134,7 +134,7 @@ def vector_faults(memory: Memory) -> list[str]:
     """Say where the vectors, the chunks and the codes of an open memory with no pending chunks disagree."""
     found = []
     with memory._engine.store.database.read() as connection:
-        chunks = {key for (key,) in connection.execute("SELECT key FROM chunk")}
+        chunks = {key for (key,) in connection.execute("SELECT key FROM chunk WHERE embeds")}
         for space, name, dimensions in connection.execute("SELECT id, name, dimensions FROM space").fetchall():
             rows = connection.execute("SELECT chunk_key, vector FROM embedding WHERE space_id = ?", (space,)).fetchall()
             if name == "memory" and chunks != (with_vector := {key for key, _ in rows}):
