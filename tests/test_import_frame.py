@@ -56,7 +56,10 @@ def test_text_that_is_cut_within_a_character_is_told(tmp_path):
 
 def test_a_stream_of_bytes_can_be_imported():
     with open_memory() as memory:
-        assert memory.import_(io.BytesIO(make_lines(3).encode())).added == 3
+        for pack in (bytes, gzip.compress):
+            stream = io.BytesIO(pack(make_lines(3).encode()))
+            assert memory.import_(stream).added == 3
+            assert not stream.closed
         with pytest.raises(InvalidInputError, match="path is a path or a stream of bytes, not 3"):
             memory.import_(3)
 

@@ -40,7 +40,8 @@ class Input:
     def __init__(self, name: str, path: Path | None, stream: BinaryIO | None) -> None:
         self.name = name
         self.path = path
-        self._opened: list[BinaryIO] = [] if stream is None else [stream]
+        self.is_folder = stream is None
+        self._opened = stream if path is not None else None  # a caller's stream is the caller's to close
         self.head = b""
         self.stream: BinaryIO = io.BytesIO()
         if stream is not None:
@@ -58,13 +59,8 @@ class Input:
 
     def close(self) -> None:
         """Close what was opened."""
-        for stream in self._opened:
-            stream.close()
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is a folder."""
-        return not self._opened and self.path is not None
+        if self._opened is not None:
+            self._opened.close()
 
     @property
     def is_sqlite(self) -> bool:
