@@ -7,9 +7,9 @@ python benchmarks/insight.py topics FOLDER    topics against the labels of retri
 
 from __future__ import annotations
 
-import os
 import random
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -78,10 +78,22 @@ BACKGROUND = [
 ]
 
 
+EVERYTHING = 1_000_000  # groups and topics
+LOOKS: dict[str, Callable[[Memory], int]] = {
+    "open": lambda memory: memory.count(),
+    "similar": lambda memory: len(memory.similar(limit=EVERYTHING)),
+    "topics": lambda memory: len(memory.topics(limit=EVERYTHING)),
+    "digest": lambda memory: len(memory.digest(since="2000-01-01", until="2030-01-01")),
+    "stats": lambda memory: memory.stats(details=True).records,
+}
+
+
 def main() -> None:
     what, *arguments = sys.argv[1:] or ["scale"]
     if what == "scale":
         measure_scale(int(arguments[0]) if arguments else 100_000)
+    elif what == "look" and len(arguments) == 2:
+        look_into(Path(arguments[1]), arguments[0])
     elif what == "paraphrases":
         measure_paraphrases()
     elif what == "topics" and arguments:
@@ -96,25 +108,15 @@ def measure_scale(count: int) -> None:
         path = Path(folder) / "memory.db"
         with Memory.open(path, embedder=None) as memory:
             memory.add_many(make_records(count))
-        for name, look in {
-            "open": lambda memory: memory.count(),
-            "similar": lambda memory: len(memory.similar(limit=count)),
-            "topics": lambda memory: len(memory.topics(limit=count)),
-            "digest": lambda memory: len(memory.digest(since="2000-01-01", until="2030-01-01")),
-            "stats": lambda memory: memory.stats(details=True).details.records,
-        }.items():
-            child = os.fork()  # so that each has a peak of its own
-            if not child:
-                look_into(path, name, look)
-                os._exit(0)
-            os.waitpid(child, 0)
+        for name in LOOKS:  # each in a process of its own, so that it has a peak of its own
+            subprocess.run([sys.executable, __file__, "look", name, str(path)], check=True)
 
 
-def look_into(path: Path, name: str, look: Callable[[Memory], int]) -> None:
+def look_into(path: Path, name: str) -> None:
     """Report what a look into a memory takes."""
     with Memory.open(path, embedder=None) as memory:
         started, used = time.perf_counter(), time.process_time()
-        found = look(memory)
+        found = LOOKS[name](memory)
         took, used = time.perf_counter() - started, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{name:8} {took:7.1f} s ({used:.1f} s of processor), peak {peak:.0f} MB, {found} found", flush=True)
@@ -195,14 +197,14 @@ def make_records(count: int) -> Iterator[dict[str, object]]:
     numbers = np.random.default_rng(1)
     cone = numbers.standard_normal(DIMENSIONS)
     texts = list(make_texts(count, rng))
-    vectors: list[np.ndarray] = []
+    originals: list[tuple[str, np.ndarray]] = []
     for number in range(count):
-        if vectors and rng.random() < COPIES:
-            source = rng.randrange(len(vectors))
-            text, vector = f"{texts[source]} again", vectors[source] + 0.05 * numbers.standard_normal(DIMENSIONS)
+        if originals and rng.random() < COPIES:
+            source, vector = rng.choice(originals)
+            text, vector = f"{source} again", vector + 0.05 * numbers.standard_normal(DIMENSIONS)
         else:
             text, vector = texts[number], 2 * cone + numbers.standard_normal(DIMENSIONS)
-            vectors.append(vector)
+            originals.append((text, vector))
         yield {"text": text, "vector": vector.tolist(), "created_at": 1_700_000_000 + 60 * number}
 
 

@@ -102,6 +102,15 @@ def test_vectors_that_are_not_close_find_nothing():
     assert judge("用户喜欢喝绿茶", "用户爱喝绿茶", meaning=0.8) is None
 
 
+def test_words_that_stand_only_aside_in_a_longer_text_are_no_duplicate_of_it():
+    short, long = (
+        "What gave you the idea?",
+        "Congrats, that is awesome! What gave you the idea to open the online store?",
+    )
+    assert judge(short, long) == judge(short, long, meaning=0.5) == "duplicate"
+    assert judge(short, long, meaning=0.28) is None
+
+
 def test_a_text_covers_what_is_part_of_it_and_not_the_other_way_round():
     long, short = read_wording("Backups run every night at two, on S3"), read_wording("backups run every night at 2")
     assert covers(long, short, THRESHOLD)

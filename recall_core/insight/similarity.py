@@ -21,7 +21,7 @@ from .wording import THRESHOLD, Comparison, Wording, compare, least_meaning, rea
 if TYPE_CHECKING:
     from ..models import Vectors
 
-MEANING_FROM = 10  # different texts with vectors; of fewer it can't be said what they have in common
+MEANING_FROM = 20  # different texts with vectors; of fewer it can't be said what they have in common
 SAMPLE = 4_096  # vectors that the statistics are made from
 
 SAYS_MOST = "it says most"

@@ -20,6 +20,7 @@ from ..text.normalise import fold, prepare
 MASK = "#"  # stands for a value among the tokens
 THRESHOLD = 0.85  # of the shorter text's words and pairs of words, that the longer one has too
 MEANING = 0.82  # whitened cosine; benchmarks/insight.py: most paraphrases lie above, one other word gives up to 0.77
+ASIDE = 0.4  # whitened cosine; below, what is part of a longer text is an aside there, and not what that is about
 LEAST_SHARED = 0.4  # of the shorter text's tokens, for texts that mean the same
 IN_ORDER = 0.75  # of the shared tokens: "Anna asks Bob" is not "Bob asks Anna"
 LEAST_SIZE = 3.0  # tokens; a shorter text is not said to be part of a longer one
@@ -163,7 +164,7 @@ def compare(one: Wording, other: Wording, threshold: float, meaning: float | Non
         return None
     common = count_in_order(short.tokens, long.tokens)
     similarity = (common / len(short.tokens) + _share_pairs(short, long)) / 2
-    if similarity >= threshold:
+    if similarity >= threshold and (meaning is None or meaning >= ASIDE):
         reason = "part of what the other says" if common == len(short.tokens) else f"{similarity:.0%} of its words"
         return _judge(short, long, similarity, reason)
     if meaning is None or meaning < least_meaning(threshold) or not _may_mean_the_same(short, long, common):
