@@ -113,6 +113,6 @@ def test_a_killed_command_leaves_a_good_file_and_finishes_when_run_again(killer,
         if work == "backup":
             assert faults(copy) == []
             assert look(copy) == look(pristine)
-    assert begun >= KILLS - 1  # the last moment may come a little later in another run
+    assert begun >= KILLS - 2  # the last moments may come a little later in another run, or not at all
     assert [file.name for file in tmp_path.iterdir() if "partial" in file.name] == []
     assert work != "dict add" or len(find_term(path, WORD)) == 30
