@@ -53,7 +53,7 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
     more than `timeout` seconds or fails, the agent goes on without it, and the log says why.
 
     `recall=False` and `record=False` turn one half off. `redact` takes keys and passwords out of what is stored.
-    `tools=True` also gives the agent `recall_tools`.
+    `tools=True` also gives the agent `recall_tools`. An agent with several memories needs a `name` for each.
     """
 
     def __init__(
@@ -70,8 +70,10 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         record: bool = True,
         redact: bool = True,
         tools: bool = False,
+        name: str = "RecallMiddleware",
     ) -> None:
         super().__init__()
+        self._name = name
         self._opened = Opened(memory)
         self._view = self._opened.view
         self._scope = scope
@@ -84,6 +86,11 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         self._blocks: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._lock = Lock()
         self.tools = make_tools(self._view, scope, redact=redact) if tools else []
+
+    @property
+    def name(self) -> str:
+        """What the agent calls it."""
+        return self._name
 
     def close(self) -> None:
         """Close the file if it was opened here; a memory that was given stays open."""

@@ -310,6 +310,18 @@ def test_a_view_is_all_that_an_agent_sees(memory):
     assert memory.scopes("team") == ["team/7/user/alice"]
 
 
+def test_an_agent_may_have_the_memory_of_a_team_beside_that_of_its_user(memory):
+    memory.add("The colour of the team is orange.", scope="team/7")
+    memory.add(COLOUR, scope="user/alice")
+    team = RecallMiddleware(memory, scope="team/{team}", record=False, name="TeamMemory")
+    model = scripted()
+    agent = create_agent(model, [], middleware=[RecallMiddleware(memory), team])
+    agent.invoke(ask(QUESTION), context=ALICE | {"team": 7})
+    assert system(model.seen[0]).count("<recalled_memories>") == 2
+    assert "orange" in system(model.seen[0])
+    assert "ultramarine" in system(model.seen[0])
+
+
 # Tools
 
 
