@@ -26,7 +26,8 @@ def find_names(context: object = None) -> dict[str, Any]:
     """
     configurable = _find_configurable()
     names = {key: value for key, value in configurable.items() if not key.startswith("__")}
-    names |= _as_mapping(_find_context() if context is None else context)
+    said = _as_mapping(_find_context() if context is None else context)
+    names |= {key: value for key, value in said.items() if value is not None}
     user = configurable.get(SIGNED_IN) or names.get(USER)
     return names | {USER: ANYBODY if user is None or user == "" else user}
 

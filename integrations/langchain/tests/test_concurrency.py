@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agents import ask, calling, scripted, system
@@ -88,6 +89,20 @@ async def test_store_vector_store_and_tools_leave_the_loop_alone(tmp_path):
             assert len(await documents.aget_by_ids(["1"])) == 1
             await documents.adelete(["1"])
         assert seen == set()
+
+
+def test_agents_in_threads_lose_nothing_and_cross_nothing(tmp_path):
+    with Memory.open(tmp_path / "memory.db") as memory:
+        agent = create_agent(scripted(answer), [], middleware=[RecallMiddleware(memory, timeout=60)])
+
+        def run(number: int) -> None:
+            agent.invoke(ask(f"Note {number}."), context={"user_id": f"u{number % 8}"})
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(run, range(40)))
+        for user in range(8):
+            said = {record.text for record in memory.records(scope=f"user/u{user}") if record.role == "user"}
+            assert said == {f"Note {number}." for number in range(user, 40, 8)}
 
 
 def test_the_work_of_the_loop_would_be_seen(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from agents import ask, calling, scripted, system
 from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
@@ -117,6 +118,18 @@ def test_recalled_blocks_images_and_summaries_are_no_words_of_the_user(memory):
     assert said(memory) == [("user", "Look at this."), ("assistant", "Nice.")]
 
 
+def test_a_summary_of_langchain_is_not_kept_and_what_it_replaced_is_recalled(memory):
+    model = scripted("Fine.")
+    summarising = SummarizationMiddleware(scripted("They spoke."), trigger=("messages", 5), keep=("messages", 1))
+    agent = create_agent(model, [], middleware=[summarising, RecallMiddleware(memory)], checkpointer=InMemorySaver())
+    for text in (COLOUR, "The weather is nice.", QUESTION):
+        agent.invoke(ask(text), {"configurable": {"thread_id": "t"}}, context=ALICE)
+    shown = [message.text for message in model.seen[-1] if message.type != "system"]
+    assert "They spoke." in shown[0]
+    assert "ultramarine" in system(model.seen[-1])
+    assert [text for role, text in said(memory) if role == "user"] == [COLOUR, "The weather is nice.", QUESTION]
+
+
 def test_secrets_are_not_kept_unless_that_is_wanted(tmp_path):
     key = "sk-proj-" + "a1B2c3D4e5" * 5
     for name, redact in (("safe.db", True), ("open.db", False)):
@@ -213,6 +226,12 @@ class Model(BaseModel):
 @pytest.mark.parametrize("context", [{"user_id": "alice"}, Caller("alice"), Model(user_id="alice")], ids=str)
 def test_the_user_is_found_in_any_kind_of_context(memory, context):
     create_agent(scripted(), [], middleware=[RecallMiddleware(memory)]).invoke(ask("Hello."), context=context)
+    assert memory.scopes() == ["user/alice"]
+
+
+def test_a_context_that_says_nothing_of_the_user_hides_nothing(memory):
+    agent = create_agent(scripted(), [], middleware=[RecallMiddleware(memory)])
+    agent.invoke(ask("Hello."), {"configurable": {"user_id": "alice"}}, context={"user_id": None})
     assert memory.scopes() == ["user/alice"]
 
 

@@ -85,6 +85,13 @@ def test_the_whole_value_is_searched_by_default_and_named_paths_otherwise(tmp_pa
         assert len(memory.search("Zanzibar")) == 0
 
 
+def test_paths_can_be_named_for_the_memorys_own_model(memory):
+    store = RecallStore(memory, index={"fields": ["text"]})
+    store.put(("a",), "k", {"text": "clove", "note": "Zanzibar"})
+    assert store.search(("a",), query="clove")[0].score is not None
+    assert len(memory.search("Zanzibar", mode="keyword")) == 0
+
+
 def test_embeddings_that_fail_leave_the_keywords_and_that_is_said(memory, caplog):
     class Failing(CharEmbeddings):
         def embed_query(self, text):
