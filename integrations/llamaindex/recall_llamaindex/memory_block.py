@@ -55,6 +55,11 @@ class RecallMemoryBlock(Closing, BaseMemoryBlock[str]):
         super().__init__(**{**fields, "path": find_path(path), "scope": scope})
         self._opened = Opened(path, scope, embedder=embedder)
 
+    def close(self) -> None:
+        """Store what waits, then close the file if the block opened it."""
+        self._keep([])
+        super().close()
+
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the block without its least relevant messages, so many tokens shorter; None if nothing is left."""
         return await asyncio.to_thread(self._shorten, content, tokens_to_truncate)
@@ -80,14 +85,16 @@ class RecallMemoryBlock(Closing, BaseMemoryBlock[str]):
     def _keep(self, messages: Sequence[ChatMessage]) -> None:
         """Store messages. LlamaIndex gives them away once and for all, so what can't be stored now waits in here."""
         said = [message for message in messages if text_of(message).strip()]
+        records = [to_record(one, one.additional_kwargs.get("session_id"), redact=self.redact) for one in said]
         with self._lock:
-            self._unsaved += [
-                to_record(message, message.additional_kwargs.get("session_id"), redact=self.redact) for message in said
-            ]
+            waiting = [*self._unsaved, *records]
+            if not waiting:
+                return
             try:
-                self._opened.view.change(add=self._unsaved)
+                self._opened.view.change(add=waiting)
             except StoreError as error:
-                logger.warning("%d messages wait to be stored with the next ones: %s", len(self._unsaved), error)
+                logger.warning("%d messages wait to be stored with the next ones: %s", len(waiting), error)
+                self._unsaved = waiting
             else:
                 self._unsaved = []
 

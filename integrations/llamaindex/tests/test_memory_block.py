@@ -185,19 +185,45 @@ def test_the_callers_messages_stay_as_they_are(make_block):
     assert message.additional_kwargs == {"session_id": "s"}  # as LlamaIndex itself sets it
 
 
-def test_messages_that_can_not_be_stored_now_are_stored_with_the_next_ones(make_block, path, caplog):
+@pytest.fixture
+def busy_memory(path):
+    """Return a memory that waits for no other writer, and what another writer holds the file by."""
     with recall_core.Memory.open(path, settings=Settings(busy_timeout=0.05)) as memory:
-        block = make_block(memory)
         other = apsw.Connection(str(path))
-        other.execute("BEGIN IMMEDIATE")
-        put(block, user("The tea is in the cupboard"))
-        other.execute("ROLLBACK")
+        yield memory, other
         other.close()
-        assert "1 messages wait to be stored" in caplog.text
-        put(block, user("The weather is fine"))
-        assert [record.text for record in memory.records()] == ["The tea is in the cupboard", "The weather is fine"]
-        put(block, user("Good night"))
-        assert memory.count() == 3
+
+
+def test_messages_that_can_not_be_stored_now_are_stored_with_the_next_ones(make_block, busy_memory, caplog):
+    memory, other = busy_memory
+    block = make_block(memory)
+    other.execute("BEGIN IMMEDIATE")
+    put(block, user("The tea is in the cupboard"))
+    other.execute("ROLLBACK")
+    assert "1 messages wait to be stored" in caplog.text
+    put(block, user("The weather is fine"))
+    assert [record.text for record in memory.records()] == ["The tea is in the cupboard", "The weather is fine"]
+    put(block, user("Good night"))
+    assert memory.count() == 3
+
+
+def test_messages_that_wait_are_stored_when_the_block_is_closed(make_block, busy_memory):
+    memory, other = busy_memory
+    block = make_block(memory)
+    other.execute("BEGIN IMMEDIATE")
+    put(block, user("The tea is in the cupboard"))
+    other.execute("ROLLBACK")
+    block.close()
+    assert [record.text for record in memory.records()] == ["The tea is in the cupboard"]
+
+
+def test_a_message_that_can_never_be_stored_is_refused_and_keeps_no_other_out(make_block, path):
+    block = make_block()
+    with pytest.raises(ValueError, match="session"):
+        put(block, user("The tea is in the cupboard"), session="x" * 2000)
+    put(block, user("The weather is fine"))
+    with recall_core.Memory.open(path, embedder=None) as memory:
+        assert [record.text for record in memory.records()] == ["The weather is fine"]
 
 
 # Order and size

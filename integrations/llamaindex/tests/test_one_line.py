@@ -10,6 +10,7 @@ from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import Memory
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import IndexNode, TextNode
 
 from recall_llamaindex import RecallChatStore, RecallEmbedding, RecallMemoryBlock, RecallVectorStore
 
@@ -60,3 +61,15 @@ def test_a_chat_engine_answers_with_the_memory_in_the_same_file(index, mode, tmp
     said = [message.content for message in asyncio.run(store.get_messages("s"))]
     assert said[0] == "住酒店每晚最多能报销多少钱"
     assert len(said) == 2
+
+
+def test_index_nodes_hide_no_others_from_an_index_that_is_opened_as_the_readme_says(tmp_path, opened):
+    nodes = [TextNode(id_="a", text="The red kettle"), IndexNode(id_="i", text="Table of kettles", index_id="t")]
+    for scope, arguments in (("a", {}), ("b", {"store_nodes_override": True})):
+        opened.append(RecallVectorStore(tmp_path / "memory.db", scope=scope))
+        context = StorageContext.from_defaults(vector_store=opened[-1])
+        index = VectorStoreIndex(nodes, storage_context=context, embed_model=RecallEmbedding(), **arguments)
+        if not arguments:
+            index = VectorStoreIndex.from_vector_store(opened[-1], embed_model=RecallEmbedding())
+        found = index.as_retriever(similarity_top_k=9).retrieve("kettle")
+        assert {hit.node.node_id for hit in found} == {"a", "i"}
