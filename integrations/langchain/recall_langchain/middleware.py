@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -50,7 +50,8 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
     `memory` is the path of a file, made if missing, an open `Memory` or a `View`. `scope` says whose memory it is: a
     template whose names are looked up in the run's context and `configurable`, or a function of these. Without a
     `user_id` the user is "default". `min_relevance` is `Settings.context_relevance` by default. If the memory takes
-    more than `timeout` seconds or fails, the agent goes on without it, and the log says why.
+    more than `timeout` seconds or fails, the agent goes on without it, and the log says why. `close` waits for what is
+    still being stored.
 
     `recall=False` and `record=False` turn one half off. `redact` takes keys and passwords out of what is stored.
     `tools=True` also gives the agent `recall_tools`. An agent with several memories needs a `name` for each.
@@ -170,15 +171,17 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
     # Recording
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Store what was said."""
+        """Store what was said; what takes longer than the timeout is completed while the agent goes on."""
         if self._records:
-            self._record(state["messages"], find_names(runtime.context))
+            wait([self._start_recording(state, runtime)], self._timeout)
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Store what was said, in a worker thread."""
+        """Store what was said, in another thread, as `after_agent` does."""
         if self._records:
-            names = find_names(runtime.context)
-            await asyncio.wrap_future(self._pool.submit(self._record, state["messages"], names))
+            await asyncio.wait([asyncio.wrap_future(self._start_recording(state, runtime))], timeout=self._timeout)
+
+    def _start_recording(self, state: AgentState[Any], runtime: Runtime[Any]) -> Future[None]:
+        return self._pool.submit(self._record, state["messages"], find_names(runtime.context))
 
     def _record(self, messages: Sequence[AnyMessage], names: Mapping[str, Any]) -> None:
         try:

@@ -273,16 +273,15 @@ def test_a_name_that_is_missing_costs_the_memory_and_not_the_answer(memory, capl
 
 
 class SlowEmbedder:
-    """Takes its time for queries."""
+    """Takes its time."""
 
     model_id, dimensions = "slow", 4
 
     def embed_passages(self, texts):
+        time.sleep(1.0)
         return np.ones((len(texts), 4), dtype=np.float32)
 
-    def embed_queries(self, texts):
-        time.sleep(1.0)
-        return self.embed_passages(texts)
+    embed_queries = embed_passages
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -297,6 +296,19 @@ async def test_a_memory_that_takes_too_long_is_not_waited_for(tmp_path, caplog, 
         assert out["messages"][-1].content == "Hi."
         assert time.monotonic() - started < 1.0
     assert caplog.text.count("more than 0.05 seconds") == 1
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_storing_that_takes_too_long_is_completed_behind_the_agents_back(tmp_path, asynchronous):
+    with Memory.open(tmp_path / "memory.db", embedder=SlowEmbedder()) as memory:
+        recall = RecallMiddleware(memory, timeout=0.05, recall=False)
+        agent = create_agent(scripted("Hi."), [], middleware=[recall])
+        started = time.monotonic()
+        _ = await agent.ainvoke(ask("Hello.")) if asynchronous else agent.invoke(ask("Hello."))
+        assert time.monotonic() - started < 0.9
+        recall.close()
+        assert said(memory) == [("user", "Hello."), ("assistant", "Hi.")]
+        assert memory.flush() == 0
 
 
 def test_a_memory_that_is_closed_costs_no_answer(memory, caplog):
