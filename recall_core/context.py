@@ -107,6 +107,20 @@ def render_context(hits: Sequence[Hit], language: str, max_chars: int, *, keywor
     return head + body + tail
 
 
+def quote_memory(text: str, max_chars: int) -> str:
+    """Return a memory's text as the block quotes it, for hosts that make a block of their own: about `max_chars`
+    characters of lines that begin with `> `, whole sentences if any fit. Unseen characters hide nothing in it.
+    """
+    clean = _neutralise(text)
+    return (_quote(clean, max_chars) or _cut(clean, max_chars) or QUOTE + ELLIPSIS).removesuffix("\n")
+
+
+def quote_line(text: str, max_chars: int = MAX_NAME) -> str:
+    """Return a text that goes with a memory, such as a tag, as it may stand outside the quotation: one short line."""
+    line = " ".join(_neutralise(text).split())
+    return line if len(line) <= max_chars else line[: max_chars - 1] + ELLIPSIS
+
+
 def shorten_context(block: str, fits: Callable[[str], bool]) -> str | None:
     """Return a block of `render_context` with as many of its memories, the best first, as fit; None if none does.
 

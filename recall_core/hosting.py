@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 from . import drafting
 from .deletion import delete_records, erase
@@ -11,7 +12,11 @@ from .engine import make_drafts, store_drafts
 from .errors import InvalidInputError
 from .models import Json, NewRecord, Record
 from .scoped import Scoped, Where
-from .store import Draft
+from .store import OWN_SPACE, Draft
+from .times import from_micros
+
+if TYPE_CHECKING:
+    from .models import Vectors
 
 
 class Hosting(Scoped):
@@ -57,3 +62,39 @@ class Hosting(Scoped):
         """Return the scopes, `scope` and below, that hold records, sorted, as paths below the view's own."""
         found = self._engine.store.records.scopes(self._select(scope, where))
         return [path[len(self._base) :].removeprefix("/") for path in found]
+
+    def period(self, scope: str = "", where: Where | None = None) -> tuple[datetime, datetime] | None:
+        """Return when the first and the last record was made (`created_at`), None if there is no record."""
+        found = self._engine.store.records.period(self._select(scope, where))
+        return None if found is None else (from_micros(found[0]), from_micros(found[1]))
+
+    def vectors(self, ids: str | Iterable[str], *, space: str | None = None) -> dict[str, Vectors]:
+        """Return the vectors of a space (the memory's own by default) by record id, each of shape (dimensions,): that
+        of a record's first chunk, where the one that a caller brought for a whole record lies.
+
+        Ids that are not in this scope, or have no vector there, are left out.
+        """
+        import numpy as np
+
+        name = OWN_SPACE if space is None else drafting.check_space(space)
+        seen = [record.id for record in self._engine.store.records.get(drafting.check_ids(ids), self._select())]
+        return {
+            stored.record_id: np.frombuffer(stored.data, dtype="<f4").copy()
+            for stored in reversed(self._engine.store.vectors.of_records(seen))  # in reverse, so that the first stays
+            if stored.space.name == name
+        }
+
+    def dimensions(self, space: str | None = None) -> int | None:
+        """Return the length of the vectors of a space (the memory's own by default), None if there is no such space."""
+        name = OWN_SPACE if space is None else drafting.check_space(space)
+        found = self._engine.store.vectors.find_space(name)
+        return None if found is None else found.dimensions
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors that the memory's own model gives passages, each of shape (dimensions,); none if it was
+        opened without a model. Nothing is stored.
+
+        Raises EmbeddingError.
+        """
+        embedder = self._engine.embedder
+        return [] if embedder is None or not texts else list(embedder.embed_passages(texts))

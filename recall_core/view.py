@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Unpack
+from typing import Literal, Unpack
 
 from . import drafting
 from .context import render_context
 from .engine import Progress, find_redaction, write_record, write_records
+from .errors import InvalidInputError
 from .filters import make_selection
 from .hosting import Hosting
 from .insight import Insight
@@ -202,13 +203,16 @@ class View(Lifecycle, Hosting, Insight, Transfer):
         session: str | None = None,
         limit: int = 100,
         after: str | None = None,
-        newest_first: bool = False,
+        newest_first: bool | Literal["created_at"] = False,
         offset: int = 0,
     ) -> list[Record]:
         """Return records in the order of their ids, which is that of their making unless they were given; `after` is
-        the last id of the page before. With `newest_first` those that were changed last come first. `offset` passes
-        over so many; a long way into a large scope `after` is faster.
+        the last id of the page before. With `newest_first` those that were changed last come first, with
+        `newest_first="created_at"` those that were made last. `offset` passes over so many; a long way into a large
+        scope `after` is faster.
         """
+        if newest_first not in (False, True, "created_at"):
+            raise InvalidInputError(f'newest_first is a bool or "created_at", not {newest_first!r}')
         drafting.check_limit(limit)
         drafting.check_limit(offset, "offset")
         if after is not None:

@@ -160,6 +160,56 @@ def test_records_can_be_listed_by_their_last_change(memory, clock):
     assert texts(memory, offset=2) == ["c"]
     with pytest.raises(InvalidInputError, match="offset is a whole number"):
         memory.records(offset=-1)
+    with pytest.raises(InvalidInputError, match='newest_first is a bool or "created_at"'):
+        memory.records(newest_first="text; DROP TABLE record")
+
+
+def test_records_can_be_listed_by_when_they_were_made(memory, clock):
+    for name, made in (("b", 2), ("c", 3), ("a", 1)):
+        memory.add(name, id=name, created_at=made)
+    clock.advance(1)
+    memory.update("a", tags=["t"])
+    assert texts(memory, newest_first="created_at") == ["c", "b", "a"]
+    assert texts(memory, newest_first="created_at", limit=1, offset=1) == ["b"]
+
+
+def test_the_period_of_a_scope_is_that_of_its_records(memory):
+    memory.add("b", scope="x/y", created_at=20)
+    memory.add("c", scope="x", created_at=30, tags=["t"])
+    memory.add("a", scope="other", created_at=10)
+    first, last = memory.period("x")
+    assert (first.timestamp(), last.timestamp()) == (20, 30)
+    assert memory.scoped("other").period() == (memory.records(scope="other")[0].created_at,) * 2
+    assert memory.period(where={"@tags": {"$any": ["t"]}}) == (last, last)
+    assert memory.period("nothing") is None
+
+
+# Vectors
+
+
+def test_the_vectors_of_a_space_are_given_back_as_they_were_brought(memory):
+    memory.add("tea", id="tea", scope="a", vector=EAST, space="host")
+    memory.add("water", id="water", scope="b", vector=[0.0, 3.0, 4.0], space="host")
+    memory.add("none", id="none", scope="b")
+    found = memory.vectors(["tea", "water", "none", "unknown"], space="host")
+    assert {id: vector.tolist() for id, vector in found.items()} == {"tea": EAST, "water": [0.0, 3.0, 4.0]}
+    assert list(memory.scoped("b").vectors(["tea", "water"], space="host")) == ["water"]
+    assert memory.vectors("tea", space="unknown") == {}
+
+
+def test_a_space_says_how_long_its_vectors_are(memory, embedder):
+    assert memory.dimensions("host") is None
+    memory.add("tea", vector=EAST, space="host")
+    assert (memory.dimensions("host"), memory.dimensions()) == (3, embedder.dimensions)
+
+
+def test_texts_are_embedded_as_the_memory_itself_embeds_them(memory):
+    memory.add("tea with milk", id="tea")
+    (vector,) = memory.embed(["tea with milk"])
+    assert memory.vectors("tea")["tea"].tolist() == vector.tolist()
+    assert memory.embed([]) == []
+    with Memory.open(":memory:", embedder=None) as wordless:
+        assert wordless.embed(["tea"]) == []
 
 
 # Several vectors of one record

@@ -91,6 +91,7 @@ READS: dict[str, Callable[[View], set[str]]] = {
     "records of a session": lambda view: {record.id for record in view.records(session="talk", limit=1000)},
     "records filtered": lambda view: {record.id for record in view.records(where={"k": 1}, limit=1000)},
     "records newest first": lambda view: {record.id for record in view.records(newest_first=True, limit=1000)},
+    "records last made": lambda view: {r.id for r in view.records(newest_first="created_at", limit=1000)},
     "sessions": read_sessions,
     "export": lambda view: {line["id"] for line in lines_of(export_bytes(view), "record")},
     "export filtered": lambda view: {line["id"] for line in lines_of(export_bytes(view, where={"k": 1}), "record")},
@@ -133,6 +134,9 @@ def test_get_and_count_see_the_scope_alone(scopes, data):
         assert view.count() == memory.count(scope) == 3 * len(inside)
         assert {session.scope for session in view.sessions()} == set(inside)
         assert {f"{scope}/{found}".removesuffix("/") for found in view.scopes()} == set(inside)
+        assert set(view.vectors(ids_of(scopes), space="host")) == {f"{other}#note" for other in inside}
+        assert view.period() == memory.period(scope)
+        assert (view.dimensions("host"), len(view.embed([TEXT]))) == (3, 1)  # of the file and its model, no record's
 
 
 @few
@@ -325,6 +329,7 @@ TAKE_SCOPES: dict[str, Callable[[View, str], object]] = {
     "breakdown": lambda view, scope: view.breakdown(scope=scope),
     "digest": lambda view, scope: view.digest(scope=scope),
     "scopes": lambda view, scope: view.scopes(scope),
+    "period": lambda view, scope: view.period(scope),
     "deleted": lambda view, scope: view.deleted(scope=scope),
     "forget": lambda view, scope: view.forget(scope=scope, everything=True),
 }
@@ -376,6 +381,10 @@ TRIED_ELSEWHERE = {
     "scopes": test_get_and_count_see_the_scope_alone,
     "get": test_get_and_count_see_the_scope_alone,
     "count": test_get_and_count_see_the_scope_alone,
+    "vectors": test_get_and_count_see_the_scope_alone,
+    "period": test_get_and_count_see_the_scope_alone,
+    "dimensions": test_get_and_count_see_the_scope_alone,
+    "embed": test_get_and_count_see_the_scope_alone,
     "similar": test_insights_are_into_the_scope_alone,
     "topics": test_insights_are_into_the_scope_alone,
     "breakdown": test_insights_are_into_the_scope_alone,

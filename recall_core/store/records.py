@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apsw
 
@@ -150,11 +150,20 @@ class RecordTable:
         return {id_: Taken(scope, bool(deleted)) for id_, scope, deleted in rows}
 
     def page(
-        self, selection: Selection, limit: int, after: str | None, *, newest_first: bool = False, offset: int = 0
+        self,
+        selection: Selection,
+        limit: int,
+        after: str | None,
+        *,
+        newest_first: bool | Literal["created_at"] = False,
+        offset: int = 0,
     ) -> list[Record]:
-        """Return selected records from behind the id `after`, in the order of their ids or of their last change."""
+        """Return selected records from behind the id `after`, in the order of their ids, or the last changed or, by
+        `created_at`, the last made first.
+        """
         clause = compile_selection(selection)
-        order = "updated_at DESC, key DESC" if newest_first else "id"
+        newest = "created_at" if newest_first == "created_at" else "updated_at"
+        order = f"{newest} DESC, key DESC" if newest_first else "id"
         sql = f"SELECT {RECORD_COLUMNS} FROM record WHERE id > ? AND {clause.sql} ORDER BY {order} LIMIT ? OFFSET ?"
         bindings = (after or "", *clause.bindings, limit, offset)
         with self._database.read() as connection:
@@ -166,6 +175,14 @@ class RecordTable:
         sql = f"SELECT DISTINCT scope FROM record WHERE {clause.sql} ORDER BY scope"
         with self._database.read() as connection:
             return [scope for (scope,) in select(connection, sql, clause.bindings)]
+
+    def period(self, selection: Selection) -> tuple[int, int] | None:
+        """Return when the first and the last selected record was made (microseconds), None if there is none."""
+        clause = compile_selection(selection)
+        sql = f"SELECT min(created_at), max(created_at) FROM record WHERE {clause.sql}"
+        with self._database.read() as connection:
+            ((first, last),) = select(connection, sql, clause.bindings)
+        return None if first is None else (first, last)
 
     def count(self, selection: Selection) -> int:
         """Count the selected records."""

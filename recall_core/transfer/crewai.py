@@ -28,6 +28,7 @@ COLUMNS = (
     "id", "content", "scope", "categories_str", "metadata_str", "importance", "created_at", "last_accessed", "source",
     "private",
 )  # fmt: skip
+PRIVATE = "private"  # the kind of what only its source may recall, as the adapter for CrewAI has it, too
 NO_TEXT = "memories without text"
 
 
@@ -63,14 +64,12 @@ class CrewAISource:
 
     def _make_record(self, row: Row, text: str) -> NewRecord:
         importance = read_importance(row.take("importance"))
-        metadata = read_metadata(row.take("metadata_str"))
-        if row.take("private"):
-            metadata["private"] = True
         return NewRecord(
             text=text,
+            kind=PRIVATE if row.take("private") else "memory",
             scope=find_scope(row.take("scope")),
             tags=read_tags(row.take("categories_str")),
-            metadata=metadata,
+            metadata=read_metadata(row.take("metadata_str")),
             source=read_name(row.take("source")) or self.name,
             importance=0.5 if importance is None else importance,
             created_at=read_time(row.take("created_at")),

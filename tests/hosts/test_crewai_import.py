@@ -56,7 +56,7 @@ def check_three_records(memory):
     assert (zephyr.importance, zephyr.created_at, zephyr.source) == (0.8, NOW, "crewai")
     assert zephyr.accessed_at == datetime(2026, 2, 1, 0, 0, 0, 250_000, tzinfo=UTC)
     deploy = found["部署统一使用 Docker Compose"]
-    assert (deploy.scope, deploy.metadata) == ("crew/研究团队/agent/writer", {"private": True})
+    assert (deploy.scope, deploy.kind) == ("crew/研究团队/agent/writer", "private")
     assert deploy.source == "user:42"
     assert (found["At the root"].scope, found["At the root"].importance) == ("", 0.1)
 
