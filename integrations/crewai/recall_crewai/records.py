@@ -1,0 +1,117 @@
+"""CrewAI's memory records as records of a memory, and back; and what its filters mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from crewai.memory.types import MemoryRecord
+from pydantic_core import to_jsonable_python
+
+from recall_core import And, Condition, Filter, NewRecord, Not, Or, Record
+
+from .paths import to_path, to_scope
+
+PRIVATE = "private"  # the kind of records that only their source recalls; the importer of CrewAI's files has it, too
+PUBLIC = "memory"
+ACCESSED = "last_accessed"
+
+
+def to_fields(record: MemoryRecord) -> dict[str, Any]:
+    """Return what `View.update` and, with an id, `NewRecord` take of a record, but for its vector."""
+    return {
+        "text": record.content,
+        "scope": to_scope(record.scope),
+        "kind": PRIVATE if record.private else PUBLIC,
+        "tags": [" ".join(category.split()) for category in record.categories if category.strip()],
+        "metadata": to_jsonable_python(record.metadata, fallback=str),
+        "payload": {ACCESSED: _to_naive(record.last_accessed).isoformat()},
+        "source": record.source or None,
+        "importance": record.importance,
+        "created_at": record.created_at,
+    }
+
+
+def to_new_record(record: MemoryRecord, space: str | None, **arguments: Any) -> NewRecord:
+    """Return the record to store; its vector goes into `space`, and is left out where that is None."""
+    vector = None if space is None else find_vector(record)
+    return NewRecord(
+        id=record.id, vector=vector, space=None if vector is None else space, **to_fields(record), **arguments
+    )
+
+
+def find_vector(record: MemoryRecord) -> list[float] | None:
+    """Return the vector of a record, None if it has none, or one of zeros, which has no direction."""
+    return record.embedding if record.embedding and any(record.embedding) else None
+
+
+def to_memory_record(record: Record, base: str, vector: Iterable[float] | None = None) -> MemoryRecord:
+    """Return a record as CrewAI has it, whoever wrote it; paths begin at the scope `base`, times are naive UTC."""
+    return MemoryRecord(
+        id=record.id,
+        content=record.text,
+        scope=to_path(record.scope[len(base) :].removeprefix("/")),
+        categories=list(record.tags),
+        metadata=_copy(record.metadata),
+        importance=record.importance,
+        created_at=_to_naive(record.created_at),
+        last_accessed=_find_access(record),
+        embedding=None if vector is None else [float(number) for number in vector],
+        source=record.source,
+        private=record.kind == PRIVATE,
+    )
+
+
+def find_where(
+    categories: Sequence[str] | None = None,
+    record_ids: Sequence[str] | None = None,
+    older_than: datetime | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> list[Filter]:
+    """Return the filters that all have to hold. Values of metadata that are lists or mappings are not among them."""
+    filters: list[Filter] = []
+    if categories is not None:
+        filters.append(Condition("@tags", "any", [" ".join(category.split()) for category in categories]))
+    if record_ids is not None:
+        filters.append(Condition("@id", "in", list(record_ids)))
+    if older_than is not None:
+        filters.append(Condition("@created_at", "lt", older_than))
+    return filters + [_equals(key, value) for key, value in (metadata or {}).items() if not is_nested(value)]
+
+
+def is_nested(value: Any) -> bool:
+    """Tell whether a value of metadata can't be compared by a filter."""
+    return isinstance(value, Mapping | list | tuple)
+
+
+def visible_to(source: str | None) -> Filter:
+    """Return the filter for what a source may recall: what is not private, or its own."""
+    public = Condition("@kind", "ne", PRIVATE)
+    return Or([public, Condition("@source", "eq", source)]) if source else public
+
+
+def _equals(key: str, value: Any) -> Filter:
+    field = "@" + key if key.startswith("@") else key
+    if value is None:  # so is what is missing
+        return And([Condition(field, "is_empty", True), Not(Condition(field, "eq", ""))])
+    return Condition(field, "eq", to_jsonable_python(value, fallback=str))
+
+
+def _to_naive(time: datetime) -> datetime:
+    return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
+
+
+def _find_access(record: Record) -> datetime:
+    said = record.payload.get(ACCESSED) if isinstance(record.payload, Mapping) else None
+    times = [_to_naive(record.accessed_at or record.created_at)]
+    if isinstance(said, str):
+        times.append(_to_naive(datetime.fromisoformat(said)))
+    return max(times) if record.accessed_at or len(times) == 1 else times[1]
+
+
+def _copy(value: Any) -> Any:
+    """Return JSON as plain dicts and lists that may be changed."""
+    if isinstance(value, Mapping):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
