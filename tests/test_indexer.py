@@ -221,6 +221,7 @@ def test_in_the_background_adding_does_not_wait_for_vectors(db_path):
     with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
         memory.add("Rockets fly")
         assert (memory.stats().pending, find(memory, "rockets", "keyword")) == (1, ["Rockets fly"])
+        assert embedder.begun.wait(30)  # or `flush` itself may come first, and wait for the embedder
         assert memory.flush(timeout=0.05) == 1
         embedder.may.set()
         assert (memory.flush(), find(memory, "Rockets fly")) == (0, ["Rockets fly"])
