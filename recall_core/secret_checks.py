@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+# 口令 is a code word, too: 口令是 omega_555 names one, and who says so wants it to be known.
+WORDS_JOINED = re.compile(r"[a-z]+(?:_[a-z]+)*(?:_[0-9]{1,4})?")
 STRONG = re.compile(r"(?i)pass(?:word|wd|phrase|code)|pwd|secret|密码|口令")
 NAME = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?key)?"
@@ -140,6 +142,8 @@ def _is_bare_password(match: re.Match[str], value: str) -> bool:
     separator = match["sep"].strip()
     following = match.string[match.end() : match.end() + 1]
     if separator.lower() in ("is", "是", "为"):
+        if match["name"] == "口令" and WORDS_JOINED.fullmatch(value):
+            return False
         ends = separator != "is" and re.match(r"[\s\w]", following) is None  # in Chinese no word of the sentence
         return is_mixed(value) or (len(value) >= 6 and (value.isdigit() or ends))
     if not IDENTIFIER.fullmatch(value):

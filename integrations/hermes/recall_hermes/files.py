@@ -1,0 +1,103 @@
+"""The memory files that a process has open: one for all agents of a home, since a gateway has many at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from recall_core import DEFAULT, Embedder, Memory, Settings, redact_text
+from recall_core.embedding import resolve_embedder
+from recall_core.errors import EmbeddingError
+from recall_core.models import TokenWindow
+
+logger = logging.getLogger("recall_hermes")
+
+# A host that ends gives its providers five seconds.
+SETTINGS = Settings(embedding="background", close_timeout=2.0, busy_timeout=5.0)
+LOADING = 1.0  # seconds that closing waits for it
+PROBE = "warm up 预热"
+
+
+class OpenFile:
+    """An open memory file: how many agents have it, whether its model is loaded, and what that fails with."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.users = 1
+        self.model_error: str | None = None
+        self._embedder: Embedder | None = None
+        try:
+            self._embedder = resolve_embedder(DEFAULT)
+            self.memory = Memory.open(path, embedder=self._embedder, settings=SETTINGS)
+        except EmbeddingError as error:  # another model's vectors, a broken installation: words find without
+            self.model_error = str(error)
+            self.memory = Memory.open(path, embedder=None, settings=SETTINGS)
+        self._warm = threading.Event()
+        self._warming = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+
+    @property
+    def warm(self) -> bool:
+        """Whether a search by meaning has been made, so that the next one is fast."""
+        return self._warm.is_set()
+
+    def warm_up(self, scope: str) -> None:
+        """Load what storing and a search by words need, now; and in a thread what one by meaning does."""
+        redact_text(PROBE)
+        if isinstance(self._embedder, TokenWindow):
+            self._embedder.token_spans(PROBE)
+        self.memory.scoped(scope).search(PROBE, mode="keyword", limit=1)
+        if self.model_error is None:
+            thread = threading.Thread(target=self._load, args=(scope,), name="recall-warm-up", daemon=True)
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            thread.start()
+
+    def close(self) -> None:
+        """Close the file, once nothing is loaded for it any more."""
+        self._closing = True
+        for thread in self._threads:
+            thread.join(LOADING)
+        self.memory.close()
+
+    def _load(self, scope: str) -> None:
+        with self._warming:
+            if self._closing:
+                return
+            try:
+                if self._embedder is not None and not self.warm:
+                    self._embedder.embed_queries([PROBE])  # of an empty memory no search would
+                self.memory.scoped(scope).search(PROBE, limit=1)
+                self._warm.set()
+            except Exception as error:  # status tells it, and words find without
+                if self._closing:
+                    return
+                self.model_error = str(error)
+                logger.warning("recall: the embedding model can't be used: %s", error)
+
+
+_open: dict[Path, OpenFile] = {}
+_lock = threading.Lock()
+
+
+def take(path: Path) -> OpenFile:
+    """Return the file at a path, opened (and made) if this process does not have it open. Raises StoreError."""
+    path = path.resolve()
+    with _lock:
+        if path in _open:
+            _open[path].users += 1
+            return _open[path]
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _open[path] = OpenFile(path)
+        return _open[path]
+
+
+def give_back(file: OpenFile) -> None:
+    """Close a file if nobody else has it; what is not embedded by then is when it is opened again."""
+    with _lock:
+        file.users -= 1
+        if file.users > 0:
+            return
+        _open.pop(file.path, None)
+        file.close()

@@ -1,0 +1,153 @@
+"""Making all versions of Hermes find the provider: a small plugin in a Hermes home, and a line in its config."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from recall_core.errors import InvalidInputError
+
+from .config import write_atomically
+from .names import PROVIDER, plugin_folder
+
+MARK = "Written by recall-hermes"
+SHIM = {
+    "__init__.py": f'"""{MARK}: the MemoryProvider is in the package recall_hermes."""\n\n'
+    'from recall_hermes import register\n\n__all__ = ["register"]\n',
+    "cli.py": f'"""{MARK}: the commands are in the package recall_hermes."""\n\n'
+    'from recall_hermes.cli import register_cli\n\n__all__ = ["register_cli"]\n',
+    "plugin.yaml": "name: recall\nversion: {version}\nkind: exclusive\n"
+    f"# {MARK}\n"
+    "description: Long-term memory in one SQLite file, by meaning and words, Chinese and English, all local\n"
+    "provides_tools: [recall_search, recall_remember, recall_forget, recall_status]\n",
+}
+BEFORE = "provider-before"  # which provider was in use before, for `uninstall`
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What was done: where, whether anything had to be, and which provider was in use before."""
+
+    home: Path
+    changed: bool
+    before: str
+
+
+def find_profile_home(home: str | None, profile: str | None) -> Path:
+    """Return the Hermes home that is meant. Raises InvalidInputError if there is no such profile."""
+    if home is not None:
+        return Path(home).expanduser().resolve()
+    if profile is None:
+        from .setup import find_home
+
+        return find_home()
+    from hermes_cli import profiles
+
+    try:
+        exists, folder = profiles.profile_exists(profile), Path(profiles.get_profile_dir(profile))
+    except ValueError as error:
+        raise InvalidInputError(f"{profile!r} is no name of a profile: {error}") from error
+    if not exists:
+        raise InvalidInputError(f"there is no profile {profile!r}; `hermes profile list` shows those that there are")
+    return folder
+
+
+def install(home: Path) -> Installed:
+    """Write the plugin into a home and make it the memory provider. Doing it again changes nothing.
+
+    Raises InvalidInputError if something else lies there, or the config can't be read; then nothing is changed.
+    """
+    from . import __version__
+
+    folder = plugin_folder(home)
+    if folder.exists() and not _is_ours(folder):
+        raise InvalidInputError(f"{folder} is another plugin; move it away, then install again")
+    config, text = _read_config(home)
+    memory = config.get("memory")
+    if memory is not None and not hasattr(memory, "get"):
+        raise InvalidInputError(f"`memory` in {home / 'config.yaml'} is {memory!r}; it must be a mapping")
+    before = str((memory or {}).get("provider") or "")
+    changed = False
+    for name, content in SHIM.items():
+        changed |= _write(folder / name, content.replace("{version}", __version__))
+    if before != PROVIDER:
+        _write(folder / BEFORE, before)
+        if memory is None:
+            config["memory"] = {}
+        config["memory"]["provider"] = PROVIDER
+        changed |= _write(home / "config.yaml", _dump(config, text))
+    return Installed(home, changed, before)
+
+
+def uninstall(home: Path) -> Installed:
+    """Take the plugin out of a home and give the config back the provider from before. What is remembered stays."""
+    folder = plugin_folder(home)
+    config, text = _read_config(home)
+    before_file = folder / BEFORE
+    before = before_file.read_text("utf-8") if before_file.exists() else ""
+    changed = False
+    memory = config.get("memory")
+    if hasattr(memory, "get") and memory.get("provider") == PROVIDER:
+        memory["provider"] = before
+        changed |= _write(home / "config.yaml", _dump(config, text))
+    if folder.exists():
+        if not _is_ours(folder):
+            raise InvalidInputError(f"{folder} is another plugin, and stays")
+        shutil.rmtree(folder)
+        changed = True
+    return Installed(home, changed, before)
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        return MARK in (folder / "__init__.py").read_text("utf-8")
+    except OSError:
+        return not any(folder.iterdir()) if folder.is_dir() else False
+
+
+def _write(path: Path, text: str) -> bool:
+    """Write a file unless it says the same; tell whether it was written."""
+    if path.exists() and path.read_text("utf-8") == text:
+        return False
+    write_atomically(path, text)
+    return True
+
+
+def _yaml() -> Any:
+    """Return a reader and writer that keeps comments, order and quotes."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    return yaml
+
+
+def _read_config(home: Path) -> tuple[Any, str]:
+    path = home / "config.yaml"
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        text = ""
+    try:
+        config = _yaml().load(text)
+    except Exception as error:  # the library's errors have several bases
+        raise InvalidInputError(f"{path} can't be read as YAML, so it was left alone: {error}") from error
+    if config is None:
+        config = {}
+    if not hasattr(config, "get"):
+        raise InvalidInputError(f"{path} holds {config!r:.60}; it must be a mapping")
+    return config, text
+
+
+def _dump(config: Any, text: str) -> str:
+    """Return the config as text; lists stay as far indented as they were."""
+    yaml = _yaml()
+    if any(line.startswith("  - ") for line in text.splitlines()):
+        yaml.indent(mapping=2, sequence=4, offset=2)
+    out = StringIO()
+    yaml.dump(config, out)
+    return out.getvalue()

@@ -1,0 +1,74 @@
+"""Recalling within a budget of time: by meaning and words while the model is at hand, by words alone otherwise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from recall_core import Condition, Filter, Not, View
+from recall_core.models import Mode
+
+from .config import Config
+from .files import OpenFile
+
+BUDGET = 0.3  # seconds that the host's turn waits at most
+FOR_MEANING = 0.2  # of these, before words are asked alone
+SLACK = 0.02  # for handing over
+MOST_UNWANTED = 500  # records that a search leaves out
+
+_pool = ThreadPoolExecutor(4, thread_name_prefix="recall")
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A block of recalled memories, how it was found ("hybrid", "keyword", "late": not in time) and in what time."""
+
+    block: str
+    mode: str
+    seconds: float
+
+    @property
+    def count(self) -> int:
+        """The number of memories in the block."""
+        return sum(line.startswith("[") for line in self.block.splitlines())
+
+
+class Recaller:
+    """Recalls from one file; one search at a time by meaning, so that slow ones don't pile up."""
+
+    def __init__(self, file: OpenFile, view: View, config: Config) -> None:
+        self._file = file
+        self._view = view
+        self._config = config
+        self._slow: Future[str] | None = None
+
+    def recall(self, query: str, unwanted: Collection[str] = ()) -> Recalled:
+        """Return what is remembered on a query, but the records with `unwanted` ids, as a block; "" if nothing is."""
+        began = time.monotonic()
+        where = Not(Condition("@id", "in", tuple(unwanted)[-MOST_UNWANTED:])) if unwanted else None
+        if self._file.warm and (self._slow is None or self._slow.done()):
+            self._slow = _pool.submit(self._search, query, "hybrid", where)
+            block = _wait(self._slow, FOR_MEANING)
+            if block is not None:
+                return Recalled(block, "hybrid", time.monotonic() - began)
+        words = _pool.submit(self._search, query, "keyword", where)
+        block = _wait(words, BUDGET - SLACK - (time.monotonic() - began))
+        return Recalled(block or "", "late" if block is None else "keyword", time.monotonic() - began)
+
+    def _search(self, query: str, mode: Mode, where: Filter | None) -> str:
+        config = self._config
+        return self._view.context(
+            query, nothing="", mode=mode, where=where, limit=config.limit, max_chars=config.max_chars,
+            min_relevance=config.min_relevance,
+        )  # fmt: skip
+
+
+def _wait(future: Future[str], seconds: float) -> str | None:
+    """Return the result of a search, None if it is not there in time. Raises what the search raised."""
+    try:
+        return future.result(max(0.0, seconds))
+    except TimeoutError:
+        future.cancel()
+        return None

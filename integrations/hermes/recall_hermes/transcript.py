@@ -1,0 +1,182 @@
+"""What is said, stored: at once, once, in order; and what can't be stored now, with the next."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from recall_core import Condition, NewRecord, Record, View, derive_id
+from recall_core.errors import StoreError
+
+from .texts import parts, plain, spoken
+
+MESSAGE, DELEGATION = "message", "delegation"
+SOURCE = "hermes"
+MICROSECOND = 1e-6
+MOST_WAITING = 10_000  # records that are held while the file can't be written
+
+
+class Transcript:
+    """Stores what is said with one agent. Call `open` before anything can be stored; until then it waits."""
+
+    def __init__(self, *, redact: bool) -> None:
+        self.session = ""
+        self.last_stored: float | None = None  # seconds since 1970
+        self._redact = redact
+        self._view: View | None = None
+        self._lock = threading.RLock()
+        self._waiting: list[NewRecord] = []
+        self._last_time = 0.0
+        self._turns: dict[str, int | None] = {}  # records of this conversation, and the turn that they are of
+        self._seen: frozenset[str] = frozenset()
+        self._forgotten: set[str] = set()
+        self._rewound = False
+
+    def open(self, view: View) -> None:
+        """Give it where to store."""
+        self._view = view
+
+    @property
+    def waiting(self) -> int:
+        """How many records can't be stored at present."""
+        return len(self._waiting)
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The records of earlier turns that the model still has before it, so that they need not be recalled."""
+        return self._seen
+
+    def begin_turn(self) -> None:
+        """What has been stored up to now is before the model from here on."""
+        self._seen = frozenset(self._turns)
+
+    def switch(self, session: str, *, rewound: bool) -> None:
+        """Go over to another session, or to one whose last turns were taken back; what is before the model changes."""
+        with self._lock:
+            self._seen = frozenset()
+            self._rewound = rewound
+            if not rewound:
+                self._turns.clear()
+            self.session = session or self.session
+
+    def keep_turn(
+        self,
+        user: Any,
+        assistant: Any,
+        *,
+        session: str = "",
+        turn: int | None = None,
+        author: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Store what the user said and what was answered. `turn` is how often the user has spoken by now."""
+        with self._lock:
+            session = session or self.session
+            withdrawn = self._find_withdrawn(turn)
+            names = (
+                {f"author_{key}": author[key] for key in ("id", "name", "is_bot") if key in author} if author else {}
+            )
+            said = [("user", plain(user)), ("assistant", plain(assistant))]
+            news = [
+                new for role, text in said for new in self._make(role, text, session, names if role == "user" else {})
+            ]
+            self._turns.update({str(new.id): turn for new in news})
+            self._store(news)
+            if withdrawn and self._view is not None:
+                self._view.delete([id for id in withdrawn if id not in self._turns])
+
+    def keep_missing(self, messages: Sequence[Mapping[str, Any]]) -> int:
+        """Store of a history what is not stored yet, such as turns that were interrupted; return how many."""
+        with self._lock:
+            found = {key: (role, text) for role, text in spoken(messages) for key in [_key(role, text)]}
+            view = self._view
+            known: set[str] = set()
+            if view is not None and found:
+                where = Condition("_said", "in", tuple(found))
+                known = {str(one.metadata["_said"]) for one in view.records(where=where, limit=len(found) * 4)}
+            news = [
+                new
+                for key, (role, text) in found.items()
+                if key not in known
+                for new in self._make(role, text, self.session, {})
+            ]
+            self._store(news)
+            return len(news)
+
+    def keep_delegation(self, task: str, result: str, about: Mapping[str, Any]) -> None:
+        """Store what was given to another agent, and what came of it."""
+        text = f"{plain(task)}\n→ {plain(result)}".strip()
+        if text == "→":
+            return
+        facts = {key: str(value) for key, value in about.items() if isinstance(value, str | int) and value != ""}
+        with self._lock:
+            news = self._make("assistant", text, self.session, facts, kind=DELEGATION)
+            self._turns.update({str(new.id): None for new in news})
+            self._store(news)
+
+    def store_waiting(self) -> None:
+        """Store what could not be stored before."""
+        with self._lock:
+            self._store([])
+
+    def forget(self, record: Record) -> None:
+        """Never store this again: it was forgotten on purpose, while the history still has it."""
+        self._forgotten.add(str(record.metadata.get("_said")))
+
+    def _find_withdrawn(self, turn: int | None) -> list[str]:
+        """Return the records of turns that the user took back: those that this one stands in the place of."""
+        if not self._rewound or turn is None:
+            return []
+        self._rewound = False
+        gone = [id for id, of in self._turns.items() if of is not None and of >= turn]
+        for id in gone:
+            del self._turns[id]
+        return gone
+
+    def _make(
+        self, role: str, text: str, session: str, metadata: Mapping[str, Any], *, kind: str = MESSAGE
+    ) -> list[NewRecord]:
+        key = _key(role, text)
+        if not text or key in self._forgotten:
+            return []
+        scope = "" if self._view is None else self._view.scope
+        return [
+            NewRecord(
+                text=part,
+                id=derive_id(SOURCE, kind, scope, session, role, text, str(number)),
+                session=session or None,
+                role=role,
+                kind=kind,
+                metadata={**metadata, "_said": key},
+                source=SOURCE,
+                created_at=self._next_time(),
+                redact=self._redact,
+            )
+            for number, part in enumerate(parts(text))
+        ]
+
+    def _next_time(self) -> float:
+        """Return a time after that of all before, so that the order of what is said is kept."""
+        self._last_time = max(time.time(), self._last_time + MICROSECOND)
+        return self._last_time
+
+    def _store(self, news: Iterable[NewRecord]) -> None:
+        """Store records behind those that wait. Raises StoreError if that is not possible now; then they wait, too."""
+        self._waiting += news
+        if not self._waiting:
+            return
+        if self._view is None:
+            del self._waiting[:-MOST_WAITING]
+            raise StoreError(f"the memory file is not open; {len(self._waiting)} records wait to be stored")
+        try:
+            self._view.change(self._waiting, if_taken="skip")
+        except StoreError:
+            del self._waiting[:-MOST_WAITING]
+            raise
+        self._waiting = []
+        self.last_stored = time.time()
+
+
+def _key(role: str, text: str) -> str:
+    return derive_id(role, text)

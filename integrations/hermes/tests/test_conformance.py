@@ -1,0 +1,25 @@
+"""The conformance drive: the real discovery, manager and hooks, with nothing of the host replaced."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from recall_hermes.installing import install
+
+DRIVE = Path(__file__).parent / "hermes_drive.py"
+
+
+def test_the_provider_passes_the_strict_drive(home):
+    install(home)
+    done = subprocess.run(
+        [sys.executable, str(DRIVE), "--provider", "recall", "--home", str(home), "--strict"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "required failures: 0; warnings: 0" in done.stdout
