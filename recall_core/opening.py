@@ -26,8 +26,7 @@ class Opened:
     """
 
     def __init__(self, source: Source, scope: str = "", **arguments: Any) -> None:
-        if not isinstance(source, str | os.PathLike | View):
-            raise InvalidInputError(f"the memory is the path of a file, an open Memory or a View, not {source!r}")
+        find_path(source)
         whole = source if isinstance(source, View) else Memory.open(source, **arguments)
         self._own = None if whole is source else whole
         try:
@@ -61,7 +60,12 @@ class Closing:
 
 
 def find_path(source: Source) -> str | None:
-    """Return the path that a source is, None for a memory that is open already."""
+    """Return the path that a source is, None for a memory that is open already.
+
+    Raises InvalidInputError for anything else.
+    """
+    if not isinstance(source, str | os.PathLike | View):
+        raise InvalidInputError(f"the memory is the path of a file, an open Memory or a View, not {source!r}")
     return None if isinstance(source, View) else os.fspath(source)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 from crewai.events.event_bus import crewai_event_bus
@@ -25,6 +26,7 @@ from .analysis import NO_ANALYSIS, extract_memories
 from .matches import RecallMatch, add_note, to_match
 from .paths import is_within, name_segment, to_scope
 from .records import find_where, to_memory_record, to_new_record, visible_to
+from .reporting import reporting
 from .storage import MOST, RecallStorage
 
 QUERIES = 3  # that a language model may make of a long one
@@ -61,7 +63,7 @@ class RecallMemory(Memory):
         if not isinstance(self.storage, RecallStorage):
             self.storage = RecallStorage(self.storage, space=None, embedder=DEFAULT)
         if self.embedder is None:
-            self.embedder = self._embed
+            self.embedder = partial(embed, self.storage)
         super().model_post_init(context)
 
     def __copy__(self) -> Self:
@@ -160,9 +162,6 @@ class RecallMemory(Memory):
     def _asks_model(self) -> bool:
         return self.llm is not NO_ANALYSIS
 
-    def _embed(self, texts: list[str]) -> list[list[float]]:
-        return [vector.tolist() for vector in self.storage.view.embed(texts)]
-
     def _encode_batch(
         self,
         contents: list[str],
@@ -176,7 +175,7 @@ class RecallMemory(Memory):
     ) -> list[MemoryRecord]:
         """Store texts; CrewAI calls this for all that is remembered, and has the events about it."""
         texts = [text for text in map(strip_context, contents) if text.strip()]
-        try:
+        with reporting(self.storage, len(texts)):
             if self._asks_model:
                 return super()._encode_batch(
                     texts, scope, categories, metadata, importance, source, private, root_scope
@@ -190,9 +189,6 @@ class RecallMemory(Memory):
                 )
                 for text in texts
             )  # fmt: skip
-        except Exception as error:
-            logger.error("%d memories were NOT stored in %r: %s", len(texts), self.storage, error)
-            raise
 
     def _store(self, records: Any) -> list[MemoryRecord]:
         """Store records; one that says what a stored one of the same scope, source and privacy says is that one."""
@@ -235,6 +231,11 @@ class RecallMemory(Memory):
             self.storage.touch_records([match.record.id for match in found])
         except Exception as error:  # what was found is found
             logger.warning("that memories were recalled could not be noted: %s", error)
+
+
+def embed(storage: RecallStorage, texts: list[str]) -> list[list[float]]:
+    """Return the vectors that a storage's own model gives texts."""
+    return [vector.tolist() for vector in storage.view.embed(texts)]
 
 
 def recall_memory(

@@ -1,8 +1,10 @@
-"""Failures that CrewAI tells nobody of but listeners to its events: they are written to Python's log."""
+"""Failures that CrewAI tells nobody of but listeners to its events, if they live that long: written to Python's log."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -20,13 +22,25 @@ def report_failures() -> None:
 
     @crewai_event_bus.on(MemorySaveFailedEvent)
     def report_save(source: Any, event: MemorySaveFailedEvent) -> None:
-        if _concerns_us(source):
+        if _concerns_us(source) and event.error != str(source._storage.reported):
             logger.error("a memory was NOT stored (%s): %s", event.value, event.error)
 
     @crewai_event_bus.on(MemoryQueryFailedEvent)
     def report_query(source: Any, event: MemoryQueryFailedEvent) -> None:
         if _concerns_us(source):
             logger.error("the memory could not be asked: %s", event.error)
+
+
+@contextmanager
+def reporting(storage: Any, count: int) -> Iterator[None]:
+    """Log at once what keeps `count` memories from being stored; a process may end before an event is handled."""
+    try:
+        yield
+    except Exception as error:
+        if storage.reported is not error:
+            logger.error("%d memories were NOT stored in %r: %s", count, storage, error)
+        storage.reported = error
+        raise
 
 
 def _concerns_us(source: Any) -> bool:

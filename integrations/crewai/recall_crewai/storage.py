@@ -17,7 +17,7 @@ from recall_core.opening import Opened, Source, find_path, read_all
 from .listing import Listing
 from .paths import to_scope
 from .records import find_vector, find_where, is_nested, to_fields, to_new_record
-from .reporting import report_failures
+from .reporting import report_failures, reporting
 
 MOST = 10_000  # results of a search
 
@@ -47,6 +47,7 @@ class RecallStorage(Listing):
         self._arguments = {"scope": scope, "space": space, "embedder": embedder, "redact": redact}
         self._space, self.redact = space, redact
         self._opened = Opened(source, scope, embedder=embedder)
+        self.reported: Exception | None = None  # the last failure that was logged
         report_failures()
 
     def __repr__(self) -> str:
@@ -69,15 +70,16 @@ class RecallStorage(Listing):
         Raises EmbeddingDimensionMismatchError (a ValueError) if a vector has another length than those stored.
         """
         given = {record.id: record for record in records}
-        self._check_dimensions(list(given.values()))
-        known = {record.id for record in self.view.get(given)}
-        self.view.change(
-            to_new_record(record, self._space, redact=self.redact, on_duplicate="replace")
-            for id, record in given.items()
-            if id not in known
-        )
-        for id in known:
-            self._overwrite(given[id])
+        with reporting(self, len(given)):
+            self._check_dimensions(list(given.values()))
+            known = {record.id for record in self.view.get(given)}
+            self.view.change(
+                to_new_record(record, self._space, redact=self.redact, on_duplicate="replace")
+                for id, record in given.items()
+                if id not in known
+            )
+            for id in known:
+                self._overwrite(given[id])
 
     def update(self, record: MemoryRecord) -> None:
         """Change the record with this id, or store it. Its source and its privacy stay, unless new ones are given: when
@@ -88,8 +90,9 @@ class RecallStorage(Listing):
             self.save([record])
             return
         kept = {"source": record.source or before.source, "private": record.private or before.private}
-        self._check_dimensions([record])
-        self._overwrite(record.model_copy(update=kept))
+        with reporting(self, 1):
+            self._check_dimensions([record])
+            self._overwrite(record.model_copy(update=kept))
 
     def search(
         self,
