@@ -204,7 +204,7 @@ def test_nothing_asks_for_a_key_not_even_a_reset(memory, monkeypatch):
     ("said", "kept"),
     [
         ("Task: Why?\nAgent: A\nExpected result: E\nResult: Thought: hm\nFinal Answer: So.", ["Why?\nSo."]),
-        ("Task: 为什么？\n二\nAgent: 甲\nExpected result: 乙\nResult: 因为\nResult: 丙", ["为什么？\n二\n因为\nResult: 丙"]),
+        ("Task: 为何？\nAgent: 甲\nExpected result: 乙\nResult: 因为\nResult: 丙", ["为何？\n因为\nResult: 丙"]),
         ("Input: Hi\nAgent: A\nResult: Hello", ["Hi\nHello"]),
         ("Task: x\nAgent: A\nExpected result: E\nResult:  ", []),
         ("just a text", ["just a text"]),
