@@ -15,6 +15,7 @@ logger = logging.getLogger("recall_hermes")
 
 # A host that ends gives its providers five seconds.
 SETTINGS = Settings(embedding="background", close_timeout=2.0, busy_timeout=5.0)
+PATIENCE = 2.0  # seconds in which a first turn is expected
 LOADING = 1.0  # seconds that closing waits for it
 PROBE = "warm up 预热"
 
@@ -35,6 +36,7 @@ class OpenFile:
             self.memory = Memory.open(path, embedder=None, settings=SETTINGS)
         self._warm = threading.Event()
         self._warming = threading.Lock()
+        self._answered = threading.Event()
         self._threads: list[threading.Thread] = []
         self._closing = False
 
@@ -54,14 +56,20 @@ class OpenFile:
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
             thread.start()
 
+    def note_answer(self) -> None:
+        """Note that a first turn has been answered, so that loading the model can't slow it down any more."""
+        self._answered.set()
+
     def close(self) -> None:
         """Close the file, once nothing is loaded for it any more."""
         self._closing = True
+        self._answered.set()
         for thread in self._threads:
             thread.join(LOADING)
         self.memory.close()
 
     def _load(self, scope: str) -> None:
+        self._answered.wait(PATIENCE)
         with self._warming:
             if self._closing:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from io import StringIO
@@ -24,6 +25,7 @@ SHIM = {
     "description: Long-term memory in one SQLite file, by meaning and words, Chinese and English, all local\n"
     "provides_tools: [recall_search, recall_remember, recall_forget, recall_status]\n",
 }
+SCALAR = re.compile(r"""'[^'\n]*'|"[^"\n]*"|[^\s'"#,{}\[\]]+""")
 BEFORE = "provider-before"  # which provider was in use before, for `uninstall`
 
 
@@ -75,10 +77,7 @@ def install(home: Path) -> Installed:
         changed |= _write(folder / name, content.replace("{version}", __version__))
     if before != PROVIDER:
         _write(folder / BEFORE, before)
-        if memory is None:
-            config["memory"] = {}
-        config["memory"]["provider"] = PROVIDER
-        changed |= _write(home / "config.yaml", _dump(config, text))
+        changed |= _write(home / "config.yaml", set_provider(text, PROVIDER))
     return Installed(home, changed, before)
 
 
@@ -91,8 +90,7 @@ def uninstall(home: Path) -> Installed:
     changed = False
     memory = config.get("memory")
     if hasattr(memory, "get") and memory.get("provider") == PROVIDER:
-        memory["provider"] = before
-        changed |= _write(home / "config.yaml", _dump(config, text))
+        changed |= _write(home / "config.yaml", set_provider(text, before))
     if folder.exists():
         if not _is_ours(folder):
             raise InvalidInputError(f"{folder} is another plugin, and stays")
@@ -143,11 +141,49 @@ def _read_config(home: Path) -> tuple[Any, str]:
     return config, text
 
 
-def _dump(config: Any, text: str) -> str:
-    """Return the config as text; lists stay as far indented as they were."""
-    yaml = _yaml()
-    if any(line.startswith("  - ") for line in text.splitlines()):
-        yaml.indent(mapping=2, sequence=4, offset=2)
+def set_provider(text: str, provider: str) -> str:
+    """Return a config with another memory provider, and every other character as it was, if that can be done."""
+    wanted = _yaml().load(text)
+    wanted = {} if wanted is None else wanted
+    if wanted.get("memory") is None:
+        wanted["memory"] = {}
+    wanted["memory"]["provider"] = provider
+    edited = _edit(text, _yaml().load(text) or {}, provider if provider else "''")
+    if edited is not None and _means(edited, wanted):
+        return edited
     out = StringIO()
-    yaml.dump(config, out)
+    _yaml().dump(wanted, out)
     return out.getvalue()
+
+
+def _means(text: str, wanted: Any) -> bool:
+    """Tell whether a text is YAML for a value."""
+    try:
+        return bool(_yaml().load(text) == wanted)
+    except Exception:  # the library's errors have several bases
+        return False
+
+
+def _edit(text: str, config: Any, value: str) -> str | None:
+    """Return the text with one value changed, or one line added; None if it is written in another way."""
+    memory, lines = config.get("memory"), text.splitlines(keepends=True)
+    if "memory" not in config:
+        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}memory:\n  provider: {value}\n"
+    if not memory:
+        return None
+    if "provider" in memory and memory["provider"] is None:
+        line, column = memory.lc.key("provider")
+        place = column + len("provider:")
+        lines[line] = f"{lines[line][:place]} {value}{lines[line][place:]}"
+    elif "provider" in memory:
+        line, column = memory.lc.value("provider")
+        found = SCALAR.match(lines[line], column)
+        if found is None:
+            return None
+        lines[line] = lines[line][: found.start()] + value + lines[line][found.end() :]
+    elif memory.fa.flow_style():
+        return None
+    else:
+        line, column = memory.lc.key(next(iter(memory)))
+        lines.insert(line, f"{' ' * column}provider: {value}\n")
+    return "".join(lines)

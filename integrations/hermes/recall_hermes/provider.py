@@ -56,7 +56,7 @@ class _Opening(Setup):
         self._home = Path()
         self._config = Config()
         self._caller: Caller | None = None
-        self._transcript = Transcript(redact=True)
+        self._transcript = Transcript()
         self._last: Recalled | None = None
         self._opened: _Open | None = None
         self._opening = threading.Lock()
@@ -77,7 +77,7 @@ class _Opening(Setup):
             self._config = read_config(self._home)
         except ValueError as error:
             self._health.note("reading recall.json", error)
-        self._transcript = Transcript(redact=self._config.redact)
+        self._transcript = Transcript(self._caller.scope, redact=self._config.redact)
         self._transcript.switch(session, rewound=False)
         self._next_try = 0.0
 
@@ -256,7 +256,10 @@ class RecallMemoryProvider(_Conversation, host.MemoryProvider):  # type: ignore[
         opened = self._open()
         if opened is None:
             return ""
-        self._last = opened.recaller.recall(text, self._transcript.seen)
+        try:
+            self._last = opened.recaller.recall(text, self._transcript.seen)
+        finally:
+            opened.file.note_answer()
         return self._last.block
 
     def queue_prefetch(self, query: str, *, session_id: str = "", **kwargs: Any) -> None:

@@ -1,4 +1,6 @@
-"""Recalling within a budget of time: by meaning and words while the model is at hand, by words alone otherwise."""
+"""Recalling within a budget of time: by words, which is fast, then by meaning too if the model is at hand and time is
+left.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,6 @@ from .config import Config
 from .files import OpenFile
 
 BUDGET = 0.3  # seconds that the host's turn waits at most
-FOR_MEANING = 0.2  # of these, before words are asked alone
 SLACK = 0.02  # for handing over
 MOST_UNWANTED = 500  # records that a search leaves out
 
@@ -48,14 +49,17 @@ class Recaller:
         """Return what is remembered on a query, but the records with `unwanted` ids, as a block; "" if nothing is."""
         began = time.monotonic()
         where = Not(Condition("@id", "in", tuple(unwanted)[-MOST_UNWANTED:])) if unwanted else None
-        if self._file.warm and (self._slow is None or self._slow.done()):
+        words = _wait(_pool.submit(self._search, query, "keyword", where), self._left(began))
+        block, mode = words or "", "late" if words is None else "keyword"
+        if self._file.warm and words is not None and (self._slow is None or self._slow.done()):
             self._slow = _pool.submit(self._search, query, "hybrid", where)
-            block = _wait(self._slow, FOR_MEANING)
-            if block is not None:
-                return Recalled(block, "hybrid", time.monotonic() - began)
-        words = _pool.submit(self._search, query, "keyword", where)
-        block = _wait(words, BUDGET - SLACK - (time.monotonic() - began))
-        return Recalled(block or "", "late" if block is None else "keyword", time.monotonic() - began)
+            both = _wait(self._slow, self._left(began))
+            if both is not None:
+                block, mode = both, "hybrid"
+        return Recalled(block, mode, time.monotonic() - began)
+
+    def _left(self, began: float) -> float:
+        return max(0.0, BUDGET - SLACK - (time.monotonic() - began))
 
     def _search(self, query: str, mode: Mode, where: Filter | None) -> str:
         config = self._config
@@ -68,7 +72,7 @@ class Recaller:
 def _wait(future: Future[str], seconds: float) -> str | None:
     """Return the result of a search, None if it is not there in time. Raises what the search raised."""
     try:
-        return future.result(max(0.0, seconds))
+        return future.result(seconds)
     except TimeoutError:
         future.cancel()
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recall_core import Condition, NewRecord, Record, View, derive_id
-from recall_core.errors import StoreError
+from recall_core.errors import RecallError, StoreError
 
 from .texts import parts, plain, spoken
 
@@ -21,8 +21,9 @@ MOST_WAITING = 10_000  # records that are held while the file can't be written
 class Transcript:
     """Stores what is said with one agent. Call `open` before anything can be stored; until then it waits."""
 
-    def __init__(self, *, redact: bool) -> None:
+    def __init__(self, scope: str = "", *, redact: bool = True) -> None:
         self.session = ""
+        self._scope = scope  # of the view that it is given later: ids are made with it
         self.last_stored: float | None = None  # seconds since 1970
         self._redact = redact
         self._view: View | None = None
@@ -140,11 +141,10 @@ class Transcript:
         key = _key(role, text)
         if not text or key in self._forgotten:
             return []
-        scope = "" if self._view is None else self._view.scope
         return [
             NewRecord(
                 text=part,
-                id=derive_id(SOURCE, kind, scope, session, role, text, str(number)),
+                id=derive_id(SOURCE, kind, self._scope, session, role, text, str(number)),
                 session=session or None,
                 role=role,
                 kind=kind,
@@ -163,19 +163,35 @@ class Transcript:
 
     def _store(self, news: Iterable[NewRecord]) -> None:
         """Store records behind those that wait. Raises StoreError if that is not possible now; then they wait, too."""
-        self._waiting += news
+        held = {new.id: new for new in self._waiting}
+        self._waiting += [new for new in {new.id: new for new in news}.values() if new.id not in held]
         if not self._waiting:
             return
+        del self._waiting[:-MOST_WAITING]
         if self._view is None:
-            del self._waiting[:-MOST_WAITING]
             raise StoreError(f"the memory file is not open; {len(self._waiting)} records wait to be stored")
         try:
             self._view.change(self._waiting, if_taken="skip")
+            self._waiting = []
         except StoreError:
-            del self._waiting[:-MOST_WAITING]
             raise
-        self._waiting = []
+        except RecallError:
+            self._store_singly(self._view)
         self.last_stored = time.time()
+
+    def _store_singly(self, view: View) -> None:
+        """Store what can be stored: a record that never can must keep no other out. Raises what that one raised."""
+        refused: RecallError | None = None
+        while self._waiting:
+            try:
+                view.change(self._waiting[:1], if_taken="skip")
+            except StoreError:
+                raise
+            except RecallError as error:
+                refused = error
+            del self._waiting[0]
+        if refused is not None:
+            raise refused
 
 
 def _key(role: str, text: str) -> str:

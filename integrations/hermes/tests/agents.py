@@ -73,6 +73,9 @@ class Model:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if "messages" not in body:  # Hermes looks whether this is a server of another kind
+                    self.send_error(404)
+                    return
                 outer.asked.append(body["messages"])
                 outer.tools = [tool["function"]["name"] for tool in body.get("tools", [])]
                 message = outer.answers.pop(0) if outer.answers else {"content": "OK."}
@@ -116,6 +119,33 @@ class Model:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def start_agent(model: Model, session: str, **given: object):
+    """Return a real agent that speaks with a model server and has the memory tool."""
+    from run_agent import AIAgent
+
+    fixed = {
+        "api_key": "none",
+        "provider": "custom",
+        "model": "scripted",
+        "quiet_mode": True,
+        "skip_context_files": True,
+    }
+    return AIAgent(
+        base_url=model.url, session_id=session, enabled_toolsets=["memory"], **{"platform": "cli", **fixed, **given}
+    )
+
+
+def use_memory(**arguments: object) -> dict[str, object]:
+    """Return a model's answer that calls Hermes' own memory tool."""
+    return use_tool("memory", **arguments)
+
+
+def use_tool(name: str, **arguments: object) -> dict[str, object]:
+    """Return a model's answer that calls a tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
 
 
 @contextlib.contextmanager

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from agents import call, telegram
 
 from recall_core import Memory
+from recall_hermes import files, recalling
 from recall_hermes.names import memory_file
 
 
 def stored(home):
     with Memory.open(memory_file(home), embedder=None) as memory:
         return sorted(memory.records(limit=1000), key=lambda record: record.created_at)
+
+
+class SlowEmbedder:
+    """A model that takes a second for each call, as a bundled one does on a busy machine."""
+
+    model_id, dimensions = "slow", 8
+
+    def embed_passages(self, texts):
+        import numpy as np
+
+        time.sleep(1.0)
+        return np.ones((len(texts), 8), np.float32)
+
+    embed_queries = embed_passages
+
+
+def test_while_the_model_is_slow_words_are_recalled_by_in_time(hosts, monkeypatch):
+    monkeypatch.setattr(files, "DEFAULT", SlowEmbedder())
+    manager = hosts.start()
+    hosts.say(manager, "The code of the bicycle lock is 4711")
+    assert manager.recall._opened.file.memory.flush() == 0
+    while not manager.recall._opened.file.warm:
+        manager.prefetch_all("Is it warm?")
+        time.sleep(0.1)
+    monkeypatch.setattr(recalling, "BUDGET", 0.9)
+    began = time.monotonic()
+    assert "4711" in manager.prefetch_all("What is the code of my bicycle lock?")
+    assert time.monotonic() - began < 0.95
+    assert call(manager, "status")["last recall"].endswith("(keyword)")
 
 
 # The questions of hermes-agent 83593, 85524 and 33069: mixed scripts, whole sentences, one or two characters.

@@ -1,0 +1,156 @@
+"""`recall-hermes install` makes Hermes find the provider, keeps what is there, and can be undone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from recall_hermes.installing import find_profile_home, install, set_provider, uninstall
+from recall_hermes.main import main
+from recall_hermes.names import memory_file, plugin_folder
+
+CONFIG = """\
+# my Hermes
+model:
+  default: "scripted"   # quotes stay
+memory:
+  memory_enabled: true
+  provider: ''  # none yet
+  user_char_limit: 1375
+toolsets:
+  - hermes-cli
+  - web
+长: 值
+"""
+
+
+def files_below(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def hermes(*arguments):
+    """Run Hermes' own command."""
+    code = "import sys; from hermes_cli.main import main; sys.argv[0] = 'hermes'; main()"
+    environment = {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, encoding="utf-8", env=environment
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_home_without_a_config_gets_one(home):
+    assert install(home).changed
+    assert (home / "config.yaml").read_text() == "memory:\n  provider: recall\n"
+
+
+def test_all_that_a_config_says_stays(home):
+    (home / "config.yaml").write_text(CONFIG, "utf-8")
+    install(home)
+    assert (home / "config.yaml").read_text("utf-8") == CONFIG.replace("provider: ''", "provider: recall")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("memory: {provider: honcho, x: 1}\n", "memory: {provider: recall, x: 1}\n"),
+        ("memory:\n    # limits\n    x: 1\n", "memory:\n    # limits\n    provider: recall\n    x: 1\n"),
+        ('memory:\n  provider: "mem0" # mine\n', "memory:\n  provider: recall # mine\n"),
+        ("a: 1", "a: 1\nmemory:\n  provider: recall\n"),
+        ("memory:\na: 1\n", "memory:\n  provider: recall\na: 1\n"),
+        ("memory:\n  provider:\n  x: 1\n", "memory:\n  provider: recall\n  x: 1\n"),
+    ],
+)
+def test_only_the_provider_is_changed(before, after):
+    assert set_provider(before, "recall") == after
+
+
+def test_installing_twice_changes_nothing(home):
+    (home / "config.yaml").write_text(CONFIG, "utf-8")
+    install(home)
+    before = files_below(home)
+    assert not install(home).changed
+    assert files_below(home) == before
+
+
+def test_uninstalling_gives_the_provider_from_before_back_and_keeps_memories(home, hosts):
+    (home / "config.yaml").write_text(CONFIG.replace("''", "honcho"), "utf-8")
+    assert install(home).before == "honcho"
+    hosts.say(hosts.start(), "I live in Ghent")
+    assert uninstall(home).changed
+    assert (home / "config.yaml").read_text("utf-8") == CONFIG.replace("''", "honcho")
+    assert not plugin_folder(home).exists()
+    assert memory_file(home).exists()
+    assert not uninstall(home).changed
+
+
+def test_another_provider_that_was_chosen_meanwhile_stays(home):
+    install(home)
+    (home / "config.yaml").write_text("memory:\n  provider: mem0\n")
+    uninstall(home)
+    assert (home / "config.yaml").read_text() == "memory:\n  provider: mem0\n"
+
+
+def test_what_is_not_ours_is_left_alone(home, capsys):
+    plugin_folder(home).mkdir(parents=True)
+    (plugin_folder(home) / "__init__.py").write_text("# MemoryProvider of somebody else")
+    before = files_below(home)
+    assert main(["install", "--home", str(home)]) == 2
+    assert main(["uninstall", "--home", str(home)]) == 2
+    assert "another plugin" in capsys.readouterr().err
+    assert files_below(home) == before
+
+
+@pytest.mark.parametrize("broken", ["memory: [unclosed", "- a list", "memory: words"])
+def test_a_config_that_can_not_be_read_is_left_alone(home, capsys, broken):
+    (home / "config.yaml").write_text(broken)
+    assert main(["install", "--home", str(home)]) == 2
+    assert "config.yaml" in capsys.readouterr().err
+    assert files_below(home) == {(home / "config.yaml").relative_to(home): broken.encode()}
+
+
+def test_a_profile_has_a_home_of_its_own(home, monkeypatch, capsys):
+    monkeypatch.delenv("HERMES_HOME")
+    root = find_profile_home(None, "default")
+    folder = root / "profiles" / "coder"
+    folder.mkdir(parents=True)
+    assert main(["install", "--profile", "coder"]) == 0
+    assert plugin_folder(folder).is_dir()
+    assert not plugin_folder(root).exists()
+    assert main(["install", "--profile", "nobody"]) == 2
+    assert "there is no profile 'nobody'" in capsys.readouterr().err
+
+
+def test_hermes_shows_the_provider_and_runs_its_commands(home, hosts):
+    install(home)
+    hosts.say(hosts.start(), "The boiler stands in the cellar", "I see.")
+    hosts.close()
+    shown = hermes("memory", "status")
+    assert "Provider:  recall" in shown
+    assert "available ✓" in shown
+    assert str(memory_file(home)) in shown
+    status = hermes("recall", "status")
+    assert "memories:             2" in status
+    assert "last failure:         none" in status
+    assert "The boiler stands in the cellar" in hermes("recall", "search", "where is the boiler")
+    assert "All is well." in hermes("recall", "doctor")
+
+
+def test_hermes_memory_setup_needs_no_answers(home):
+    install(home)
+    (home / "config.yaml").write_text("memory:\n  provider: ''\n")
+    assert "Memory provider: recall" in hermes("memory", "setup", "recall")
+    assert "provider: recall" in (home / "config.yaml").read_text()
+
+
+def test_the_commands_say_what_is_wrong(home, capsys):
+    assert main(["--home", str(home), "status"]) == 0
+    assert "nothing has been remembered" in capsys.readouterr().out
+    memory_file(home).parent.mkdir()
+    memory_file(home).write_text("no database, but a text that is long enough to be read as one" * 20)
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(home), "status"])
+    assert ended.value.code == 2
+    assert "memory.db" in capsys.readouterr().err
