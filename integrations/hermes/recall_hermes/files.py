@@ -10,11 +10,13 @@ from recall_core import DEFAULT, Embedder, Memory, Settings, redact_text
 from recall_core.embedding import resolve_embedder
 from recall_core.errors import EmbeddingError
 from recall_core.models import TokenWindow
+from recall_core.text.segmenter import load_segmenter
 
 logger = logging.getLogger("recall_hermes")
 
 # A host that ends gives its providers five seconds.
 SETTINGS = Settings(embedding="background", close_timeout=2.0, busy_timeout=5.0)
+PAUSE = 0.5  # seconds after the first turn was answered, in which it may be stored
 PATIENCE = 2.0  # seconds in which a first turn is expected
 LOADING = 1.0  # seconds that closing waits for it
 PROBE = "warm up 预热"
@@ -38,7 +40,7 @@ class OpenFile:
         self._warming = threading.Lock()
         self._answered = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._closing = False
+        self._ending = threading.Event()
 
     @property
     def warm(self) -> bool:
@@ -48,6 +50,7 @@ class OpenFile:
     def warm_up(self, scope: str) -> None:
         """Load what storing and a search by words need, now; and in a thread what one by meaning does."""
         redact_text(PROBE)
+        load_segmenter()  # it holds up all threads for a moment, which must not be within a turn
         if isinstance(self._embedder, TokenWindow):
             self._embedder.token_spans(PROBE)
         self.memory.scoped(scope).search(PROBE, mode="keyword", limit=1)
@@ -62,7 +65,7 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file, once nothing is loaded for it any more."""
-        self._closing = True
+        self._ending.set()
         self._answered.set()
         for thread in self._threads:
             thread.join(LOADING)
@@ -70,8 +73,9 @@ class OpenFile:
 
     def _load(self, scope: str) -> None:
         self._answered.wait(PATIENCE)
+        self._ending.wait(PAUSE)
         with self._warming:
-            if self._closing:
+            if self._ending.is_set():
                 return
             try:
                 if self._embedder is not None and not self.warm:
@@ -79,7 +83,7 @@ class OpenFile:
                 self.memory.scoped(scope).search(PROBE, limit=1)
                 self._warm.set()
             except Exception as error:  # status tells it, and words find without
-                if self._closing:
+                if self._ending.is_set():
                     return
                 self.model_error = str(error)
                 logger.warning("recall: the embedding model can't be used: %s", error)

@@ -77,9 +77,13 @@ def test_what_has_nothing_to_do_with_a_message_is_not_recalled(hosts):
 
 def test_what_is_recalled_is_capped(hosts):
     manager = hosts.start()
-    for number in range(20):
-        hosts.say(manager, f"The deployment of service {number} goes to cluster {number}. " + "More about it. " * 30)
-    block = hosts.start("s2").prefetch_all("Where does the deployment of the service go?")
+    for number in range(12):
+        hosts.say(
+            manager, f"Number {number} in the queue wants {'apples' if number % 2 else 'oranges'}. " + "Go on. " * 40
+        )
+    for number in range(4):
+        hosts.say(manager, f"Deployment of service {number} goes to cluster {number}. " + "More about it. " * 40)
+    block = hosts.start("s2").prefetch_all("Where does the deployment go, to which cluster?")
     assert 0 < len(block) <= 1500
 
 
