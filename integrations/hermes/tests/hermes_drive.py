@@ -223,14 +223,14 @@ def main() -> int:
     )
     check(
         "load is light (<1 s, no onnxruntime/torch/jieba at import)",
-        load_ms < 1000 and not heavy,
+        load_ms < 5 * a.sync_budget_ms and not heavy,
         heavy or f"{load_ms:.0f} ms",
         required=False,
     )
     check("provider.name == directory/config name", provider.name == a.provider, provider.name)
     t = time.perf_counter()
     avail = provider.is_available()
-    check("is_available() True, fast", avail and time.perf_counter() - t < 1.0)
+    check("is_available() True, fast", avail and time.perf_counter() - t < a.sync_budget_ms / 200)
     check(
         "shown available by discover_memory_providers()",
         dict((n, v) for n, _, v in pm.discover_memory_providers()).get(a.provider) is True,
@@ -359,7 +359,7 @@ def main() -> int:
     t = time.perf_counter()
     mgr.sync_all(a.fact, "好的，记住了。", session_id=S1, messages=msgs)
     mgr.queue_prefetch_all(a.query, session_id=S1)
-    check("sync_all returns at once", (time.perf_counter() - t) * 1e3 < 50)
+    check("sync_all returns at once", (time.perf_counter() - t) * 1e3 < a.sync_budget_ms / 4)
     t = time.perf_counter()
     provider.sync_turn("direct turn", "ok", session_id=S1)
     direct = (time.perf_counter() - t) * 1e3
@@ -508,7 +508,7 @@ def main() -> int:
         mgr.on_session_end(msgs)
         mgr.on_session_switch(S2, parent_session_id=S1, reset=True)
         t = time.perf_counter()  # <0.19
-    check("session boundary is async", (time.perf_counter() - t) * 1e3 < 50)
+    check("session boundary is async", (time.perf_counter() - t) * 1e3 < a.sync_budget_ms / 4)
     mgr.flush_pending(timeout=30)
     mgr.sync_all("第二个会话 的 口令 是 omega_555", "收到", session_id=S2)
     mgr.flush_pending(timeout=30)
