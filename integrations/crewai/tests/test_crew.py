@@ -306,6 +306,23 @@ def test_weights_bring_back_scores_by_recency_and_importance(tmp_path, opened):
     assert found[0].score - found[1].score == pytest.approx(0.16, abs=0.02)
 
 
+@pytest.mark.parametrize("llm", [None, ScriptedLLM()], ids=["alone", "with a model"])
+def test_without_an_embedder_words_are_searched(tmp_path, opened, llm):
+    memory = recall_memory(tmp_path / "memory.db", embedder=None, llm=llm)
+    opened.append(memory)
+    for text in (FACT, "the user loves sushi"):
+        memory.remember(text)
+    assert memory.recall("Zephyr codename colour")[0].record.content == FACT
+    assert memory.storage.search([1.0, 0.0]) == []
+
+
+@pytest.mark.parametrize("query", ["", "  ", "?", "%_*\"' OR 1=1", "\x00", "\ud800"])
+def test_any_text_is_a_query(memory, query):
+    memory.remember(FACT)
+    assert all(match.record.content == FACT for match in memory.recall(query))
+    assert memory.recall(QUESTION, limit=0) == []
+
+
 def test_what_is_no_source_of_a_memory_is_refused():
     with pytest.raises(ValueError, match="the path of a file, an open Memory or a View"):
         recall_memory(42)
