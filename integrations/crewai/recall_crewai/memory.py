@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,7 +20,7 @@ from crewai.memory.unified_memory import Memory
 from crewai.memory.utils import join_scope_paths, sanitize_scope_name
 from pydantic import Field
 
-from recall_core import DEFAULT, And, Settings, strip_context
+from recall_core import DEFAULT, And, Filter, Settings, strip_context
 from recall_core.opening import Source
 
 from .analysis import NO_ANALYSIS, extract_memories
@@ -123,7 +124,8 @@ class RecallMemory(Memory):
         try:
             crewai_event_bus.emit(self, MemoryQueryStartedEvent(**about))
             where = find_where(categories or None) + ([] if include_private else [visible_to(source)])
-            found = self._search(self._ask(query, path, depth), path, where, limit)
+            queries, since = self._ask(query, path, depth)
+            found = self._search(queries, path, where, since, limit)
             add_note(found, query)
             if found and not self.read_only:
                 self._touch(found)
@@ -202,21 +204,26 @@ class RecallMemory(Memory):
             stored.append(to_memory_record(found, view.scope))
         return stored
 
-    def _ask(self, query: str, path: str | None, depth: str) -> list[str]:
-        """Return the queries to search for: the one given, or those that a language model makes of a long one."""
+    def _ask(self, query: str, path: str | None, depth: str) -> tuple[list[str], datetime | None]:
+        """Return the queries to search for, and since when: the one given, or what a language model makes of a long
+        one.
+        """
         if not self._asks_model or depth != "deep" or len(query) < self.query_analysis_threshold:
-            return [query]
+            return [query], None
         analysis = analyze_query(query, self._storage.list_scopes(path or "/"), None, self._llm)
-        return [asked for asked in analysis.recall_queries if asked.strip()][:QUERIES] or [query]
+        queries = [asked for asked in analysis.recall_queries if asked.strip()][:QUERIES]
+        return queries or [query], _read_time(analysis.time_filter)
 
-    def _search(self, queries: list[str], path: str | None, where: Any, limit: int) -> list[RecallMatch]:
+    def _search(
+        self, queries: list[str], path: str | None, where: list[Filter], since: datetime | None, limit: int
+    ) -> list[RecallMatch]:
         view = self.storage.view
         weighted = self.recency_weight > 0 or self.importance_weight > 0
         best: dict[str, RecallMatch] = {}
         for query in queries:
             hits = view.search(
                 query, scope=to_scope(path), where=And(where), limit=min(limit * (1 + weighted), MOST),
-                min_relevance=self.min_relevance,
+                since=since, min_relevance=self.min_relevance,
             )  # fmt: skip
             for hit in hits:
                 match = to_match(hit, view.scope)
@@ -231,6 +238,14 @@ class RecallMemory(Memory):
             self.storage.touch_records([match.record.id for match in found])
         except Exception as error:  # what was found is found
             logger.warning("that memories were recalled could not be noted: %s", error)
+
+
+def _read_time(said: str | None) -> datetime | None:
+    """Return the time that a language model said, None if it is none."""
+    try:
+        return datetime.fromisoformat(said) if said else None
+    except ValueError:
+        return None
 
 
 def embed(storage: RecallStorage, texts: list[str]) -> list[list[float]]:

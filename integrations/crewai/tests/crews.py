@@ -47,6 +47,7 @@ class ScriptedLLM(BaseLLM):
 
     answer: str = FACT
     use_tool: str = ""
+    since: str | None = None
     asked: list = Field(default_factory=list)
     consolidation: dict = Field(default_factory=lambda: {"actions": [], "insert_new": False, "insert_reason": "said"})
     queries: list = Field(default_factory=lambda: ["Project Zephyr ship date"])
@@ -92,7 +93,7 @@ class ScriptedLLM(BaseLLM):
                 "suggested_scopes": [],
                 "complexity": "simple",
                 "recall_queries": self.queries,
-                "time_filter": None,
+                "time_filter": self.since,
             },
         }[kind]
 

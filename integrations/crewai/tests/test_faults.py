@@ -79,6 +79,23 @@ def test_aware_times_are_stored_and_break_no_recall(tmp_path, opened, zone):
     assert storage.delete(older_than=made + timedelta(seconds=1)) == 1
 
 
+@pytest.mark.parametrize(
+    ("since", "found"),
+    [
+        ("2026-03-01T00:00:00+08:00", ["Project Zephyr ship date is new"]),
+        ("2026-03-01", ["Project Zephyr ship date is new"]),
+        ("last week", ["Project Zephyr ship date is new", "Project Zephyr ship date is old"]),
+    ],
+)
+def test_a_time_that_the_model_says_filters_whatever_its_zone(tmp_path, opened, since, found):
+    memory = recall_memory(tmp_path / "memory.db", llm=ScriptedLLM(since=since))
+    opened.append(memory)
+    for name, month in (("old", 1), ("new", 6)):
+        made = datetime(2026, month, 1)
+        memory.storage.save([make_record(f"Project Zephyr ship date is {name}", created_at=made)])
+    assert sorted(contents(memory.recall(QUESTION * 5))) == found
+
+
 # Updates: #7605
 
 
