@@ -9,6 +9,7 @@ from typing import Any
 from recall_core import escape_segment
 
 PRIMARY = "primary"
+KINDS = ("profile", "user", "chat")  # of scopes; the name of the profile follows
 GROUPLESS = ("", "dm", "private", "direct")  # chats of one user
 
 
@@ -31,6 +32,14 @@ def find_caller(given: Mapping[str, Any]) -> Caller:
     profile = _join("profile", identity)
     writes = (_text(given, "agent_context") or PRIMARY) == PRIMARY and _text(given, "platform") != "cron"
     return Caller(_find_scope(given, identity) or profile, profile, writes)
+
+
+def rename_scope(scope: str, old: str, new: str) -> str:
+    """Return the scope that one of the profile `old` has under its new name."""
+    kind, *rest = scope.split("/")
+    if kind not in KINDS or not rest or rest[0] != escape_segment(old):
+        return scope
+    return "/".join([kind, escape_segment(new), *rest[1:]])
 
 
 def _find_scope(given: Mapping[str, Any], identity: str) -> str | None:

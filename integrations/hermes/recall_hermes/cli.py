@@ -9,11 +9,15 @@ from pathlib import Path
 
 from recall_core import DEFAULT, Memory
 from recall_core.errors import RecallError
+from recall_core.opening import read_all
 
+from .callers import rename_scope
 from .files import SETTINGS
 from .names import memory_file
 from .reporting import describe_home
 from .setup import find_home
+
+WORDLESS = ("status", "rename-profile")  # commands that need no model
 
 
 def register_cli(subparser: argparse.ArgumentParser) -> None:
@@ -27,6 +31,9 @@ def register_cli(subparser: argparse.ArgumentParser) -> None:
     search.add_argument("query")
     search.add_argument("--limit", type=int, default=10)
     search.add_argument("--scope", default="", help="a scope, such as user/default/telegram/42")
+    rename = commands.add_parser("rename-profile", help="give a renamed profile the memories that its old name has")
+    rename.add_argument("old")
+    rename.add_argument("new")
     subparser.set_defaults(func=recall_command)
 
 
@@ -48,12 +55,15 @@ def _run(args: argparse.Namespace) -> int:
     if not file.exists():
         print(f"{file} does not exist yet: nothing has been remembered in {home}")  # noqa: T201
         return 0
-    with Memory.open(file, embedder=None if args.recall_command == "status" else DEFAULT, settings=SETTINGS) as memory:
+    with Memory.open(file, embedder=None if args.recall_command in WORDLESS else DEFAULT, settings=SETTINGS) as memory:
         if args.recall_command == "status":
             _print_status(home, memory, as_json=args.json)
             return 0
         if args.recall_command == "doctor":
             return _print_checkup(home, memory, quick=args.quick)
+        if args.recall_command == "rename-profile":
+            print(f"{rename_profile(memory, args.old, args.new)} memories belong to {args.new} now.")  # noqa: T201
+            return 0
         for hit in memory.search(args.query, limit=args.limit, scope=args.scope):
             record = hit.record
             print(f"{hit.relevance:.2f}  {record.created_at:%Y-%m-%d}  {record.scope}  {record.id}")  # noqa: T201
@@ -80,3 +90,14 @@ def _print_checkup(home: Path, memory: Memory, *, quick: bool) -> int:
         print(f"last failure: {failure}")  # noqa: T201
     print("All is well." if not checkup.problems else f"{len(checkup.problems)} problems")  # noqa: T201
     return 1 if checkup.problems else 0
+
+
+def rename_profile(memory: Memory, old: str, new: str) -> int:
+    """Give the memories of a profile's scopes to another name of it; return how many there were."""
+    moved = 0
+    for record in list(read_all(memory)):
+        scope = rename_scope(record.scope, old, new)
+        if scope != record.scope:
+            memory.update(record.id, scope=scope)
+            moved += 1
+    return moved

@@ -50,3 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     args.home = str(home)
     return recall_command(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

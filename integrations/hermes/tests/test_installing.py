@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from agents import telegram
 
 from recall_hermes.installing import find_profile_home, install, set_provider, uninstall
 from recall_hermes.main import main
@@ -154,3 +155,15 @@ def test_the_commands_say_what_is_wrong(home, capsys):
         main(["--home", str(home), "status"])
     assert ended.value.code == 2
     assert "memory.db" in capsys.readouterr().err
+
+
+def test_a_renamed_profile_keeps_its_memories(home, hosts, capsys):
+    for session, given in (("a", {}), ("b", telegram("1"))):
+        hosts.say(hosts.start(session, **given), f"I live in Ghent, says {session}")
+    hosts.close()
+    assert main(["--home", str(home), "rename-profile", "default", "coder/2"]) == 0
+    assert "4 memories" in capsys.readouterr().out
+    renamed = {"agent_identity": "coder/2"}
+    assert "says a" in hosts.start("c", **renamed).prefetch_all("Where do I live?")
+    assert "says b" in hosts.start("d", **{**telegram("1"), **renamed}).prefetch_all("Where do I live?")
+    assert hosts.start("e").prefetch_all("Where do I live?") == ""
