@@ -24,7 +24,7 @@ unexport PYTHONPATH PYTHONHOME RECALL_DB RECALL_MODEL RECALL_MODELS HF_ENDPOINT
 # Tests see what is installed, never the checkout that they are started from.
 TESTED  := PYTHONSAFEPATH=1 RECALL_TEST_WHEEL=1 HYPOTHESIS_PROFILE=ci
 
-.PHONY: help demo test lint lint-adapters test-core test-hosts test-adapters test-floors docs clean
+.PHONY: help demo test lint lint-adapters test-core test-hosts test-mcp test-adapters test-floors docs clean
 .PHONY: $(ADAPTERS:%=lint-%) $(ADAPTERS:%=test-%) $(ADAPTERS:%=test-floors-%)
 .DELETE_ON_ERROR:
 # Each environment is kept, although only a chain of rules names it.
@@ -41,6 +41,7 @@ test: ## everything that has to pass: lint, the hosts and their adapters, the co
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory lint-adapters
 	@$(MAKE) --no-print-directory test-hosts
+	@$(MAKE) --no-print-directory test-mcp
 	@$(MAKE) --no-print-directory test-adapters
 	@$(MAKE) --no-print-directory test-core
 
@@ -57,13 +58,17 @@ $(ADAPTERS:%=lint-%): lint-%: $(ENVS)/dev/ready
 	cd integrations/$* && PYTHONPATH=. ../../$(ENVS)/dev/bin/lint-imports --no-logo
 
 test-core: $(ENVS)/core/installed ## the core on its built wheel, with no framework; ARGS="tests/test_times.py" for a part
-	$(TESTED) $(ENVS)/core/bin/python -m pytest --ignore=tests/hosts $(ARGS)
+	$(TESTED) $(ENVS)/core/bin/python -m pytest --ignore=tests/hosts --ignore=tests/mcp_server $(ARGS)
 
 test-hosts: $(ENVS)/hosts/installed $(ENVS)/hermes/installed ## the core beside each framework
 	$(TESTED) RECALL_TEST_HOSTS=hosts $(ENVS)/hosts/bin/python -m pytest tests/hosts
 	$(UV) pip check --quiet --python $(ENVS)/hosts
 	$(TESTED) RECALL_TEST_HOSTS=hermes $(ENVS)/hermes/bin/python -m pytest tests/hosts
 	$(UV) pip check --quiet --python $(ENVS)/hermes
+
+test-mcp: $(ENVS)/mcp/installed $(ENVS)/hosts/installed ## the MCP server with both majors of the SDK
+	$(TESTED) $(ENVS)/mcp/bin/python -m pytest $(if $(ARGS),$(ARGS),tests/mcp_server)
+	$(TESTED) $(ENVS)/hosts/bin/python -m pytest $(if $(ARGS),$(ARGS),tests/mcp_server)
 
 test-adapters: $(ADAPTERS:%=test-%) ## each adapter on its built wheel, beside the newest hosts; test-langchain for one
 
@@ -94,10 +99,12 @@ clean: ## remove all that make made
 $(ENVS)/demo/ready:   WANTED := --editable .
 $(ENVS)/dev/ready:    WANTED := --editable . --group lint
 $(ENVS)/core/ready:   WANTED := --requirements pyproject.toml --group test
+$(ENVS)/mcp/ready:    WANTED := --requirements pyproject.toml --group mcp
 $(ENVS)/hosts/ready:  WANTED := --requirements pyproject.toml --group hosts $(call wanted_by,$(call in_env,hosts))
 $(ENVS)/hermes/ready: WANTED := --requirements pyproject.toml --group hermes $(call wanted_by,$(call in_env,hermes))
 
 $(ENVS)/core/installed:   WHEELS := $(call wheels_of,)
+$(ENVS)/mcp/installed:    WHEELS := $(call wheels_of,)
 $(ENVS)/hosts/installed:  WHEELS := $(call wheels_of,$(call in_env,hosts))
 $(ENVS)/hermes/installed: WHEELS := $(call wheels_of,$(call in_env,hermes))
 

@@ -47,7 +47,8 @@ def test_every_option_of_a_command_is_explained(db_path, command):
 
     from recall_core.cli import app
 
-    options = [option for option in app.commands[command].params if isinstance(option, click.Option)]
+    found = app.get_command(click.Context(app), command)
+    options = [option for option in found.params if isinstance(option, click.Option)]
     assert options
     assert [option.name for option in options if not option.help] == []
 

@@ -48,8 +48,11 @@ def commands(command: click.Command = app, path: tuple[str, ...] = ("recall",)) 
     """Return the words of each command, parents before children, in the order that --help has."""
     yield path
     if isinstance(command, click.Group):
-        for name in command.list_commands(click.Context(command)):
-            yield from commands(command.commands[name], (*path, name))
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
 
 
 def show_help(path: tuple[str, ...]) -> str:

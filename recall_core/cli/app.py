@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -12,21 +13,40 @@ import click
 from recall_core import __version__
 from recall_core.errors import InvalidInputError, RecallError, RecordExistsError, RecordNotFoundError, VectorError
 
-from .adding import add
-from .dictionary import dictionary
-from .doctor import doctor
-from .embedding import embed
-from .exporting import export
-from .importing import import_file
-from .insight import digest, merge, similar, topics
-from .lifecycle import deleted, forget, link, restore, touch, unlink
-from .maintenance import backup, cleanup, reindex, vacuum
-from .models import models
 from .output import INTERRUPTED, NOTHING, UNUSABLE_FILE, UNUSABLE_INPUT, prepare_streams, tell
-from .records import delete, get, list_records
-from .reembed import reembed
-from .searching import context, search
-from .stats import stats
+
+# Where each command is, in the order of their use; a module is imported when its command is called.
+COMMANDS = {
+    "add": "adding.add",
+    "search": "searching.search",
+    "context": "searching.context",
+    "list": "records.list_records",
+    "get": "records.get",
+    "delete": "records.delete",
+    "restore": "lifecycle.restore",
+    "deleted": "lifecycle.deleted",
+    "forget": "lifecycle.forget",
+    "touch": "lifecycle.touch",
+    "link": "lifecycle.link",
+    "unlink": "lifecycle.unlink",
+    "import": "importing.import_file",
+    "export": "exporting.export",
+    "stats": "stats.stats",
+    "similar": "insight.similar",
+    "merge": "insight.merge",
+    "topics": "insight.topics",
+    "digest": "insight.digest",
+    "embed": "embedding.embed",
+    "reembed": "reembed.reembed",
+    "models": "models.models",
+    "cleanup": "maintenance.cleanup",
+    "vacuum": "maintenance.vacuum",
+    "reindex": "maintenance.reindex",
+    "dict": "dictionary.dictionary",
+    "backup": "maintenance.backup",
+    "doctor": "doctor.doctor",
+    "mcp": "mcp.mcp",
+}
 
 
 class RecallGroup(click.Group):
@@ -34,7 +54,15 @@ class RecallGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of their use, not of the alphabet."""
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a command, None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(".")
+        command: click.Command = getattr(import_module(f"recall_core.cli.{module}"), name)
+        return command
 
     def main(
         self,
@@ -80,17 +108,6 @@ def app(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-_COMMANDS = (
-    *(add, search, context, list_records, get, delete, restore, deleted, forget, touch, link, unlink),
-    *(import_file, export, stats),
-    *(similar, merge, topics, digest, embed, reembed, models),
-    *(cleanup, vacuum, reindex, dictionary, backup),
-    doctor,
-)
-for _command in _COMMANDS:
-    app.add_command(_command)
 
 
 def main() -> None:

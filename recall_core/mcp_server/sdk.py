@@ -1,0 +1,52 @@
+"""The MCP SDK, of either major: what differs between them stands here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+
+try:
+    from mcp.server.fastmcp import Context, FastMCP
+    from mcp.server.fastmcp.exceptions import ToolError
+
+    MAJOR = 1
+except ImportError:  # the module is gone in 2
+    from mcp.server.mcpserver import Context
+    from mcp.server.mcpserver import MCPServer as FastMCP
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    MAJOR = 2
+
+__all__ = [
+    "MAJOR",
+    "CallToolResult",
+    "Context",
+    "TextContent",
+    "ToolAnnotations",
+    "ToolError",
+    "low_level",
+    "new_server",
+]
+
+
+def new_server(name: str, *, title: str, version: str, instructions: str) -> Any:
+    """Return a server without tools."""
+    shared = {"instructions": instructions, "log_level": "WARNING"}
+    if MAJOR == 2:
+        return FastMCP(name, title=title, version=version, **shared)
+    server = FastMCP(name, host="127.0.0.1", stateless_http=True, json_response=False, **shared)
+    low_level(server).version = version
+    return server
+
+
+def low_level(server: Any) -> Any:
+    """Return the server that speaks the protocol: private in both majors, there is no other way to its streams."""
+    return server._mcp_server if MAJOR == 1 else server._lowlevel_server
+
+
+def http_application(server: Any) -> Any:
+    """Return the ASGI application of a server on loopback: streamable HTTP at /mcp, without sessions."""
+    if MAJOR == 1:
+        return server.streamable_http_app()
+    return server.streamable_http_app(host="127.0.0.1", stateless_http=True)

@@ -1,0 +1,188 @@
+"""How a server starts, what it lets through, whose memories it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from cli_support import run as run_command
+from mcp_support import COMMAND, connect_http, connect_stdio, run, serving
+from support import HashedEmbedder
+
+from recall_core import Memory
+
+COFFEE = "She takes her coffee without sugar"
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+NOISY = """
+import ctypes, os, subprocess, sys
+from recall_core.memory import Memory
+opened = Memory.open
+def open_noisily(*arguments, **named):
+    print("noise of Python")
+    os.write(1, b"noise of a library\\n")
+    subprocess.run([sys.executable, "-c", "print('noise of a child')"])
+    return opened(*arguments, **named)
+Memory.open = open_noisily
+"""
+
+
+def test_what_one_client_stores_another_finds_at_once_and_private_stays_private(db_path):
+    async def work():
+        async with (
+            connect_stdio(db_path, "--client", "cursor", name="cursor") as cursor,
+            connect_stdio(db_path, "--client", "codex", name="codex") as codex,
+            connect_stdio(db_path, "--client", "secretive", "--sharing", "private", name="secretive") as private,
+        ):
+            await cursor.store(COFFEE)
+            assert await codex.found("coffee") == [COFFEE]
+            assert await private.found("coffee") == []
+            id = await private.store("my own coffee secret")
+            assert await codex.found("coffee secret", mode="keyword") == [COFFEE]
+            assert (await codex.call("get_memory", id=id)).error
+            assert (await codex.call("delete_memory", id=id)).error
+            assert (await codex.call("update_memory", id=id, text="x")).error
+            assert (await codex.call("memory_stats")).data["memories"] == 1
+            assert await private.found("coffee") == ["my own coffee secret"]
+
+    run(work)
+
+
+def test_each_project_has_memories_of_its_own(db_path, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    (one / "src").mkdir(parents=True)
+    (one / ".git").mkdir()
+    other.mkdir()
+
+    async def work():
+        async with (
+            connect_stdio(db_path, "--sharing", "project", "--project", str(one)) as first,
+            connect_stdio(db_path, "--sharing", "project", "--project", str(one / "src")) as below,
+            connect_stdio(db_path, "--sharing", "project", "--project", str(other)) as second,
+        ):
+            await first.store(COFFEE)
+            assert await below.found("coffee") == [COFFEE]
+            assert await second.found("coffee") == []
+
+    run(work)
+
+
+def test_a_private_scope_needs_a_name(db_path):
+    done = run_command(db_path, "mcp", "--sharing", "private")
+    assert (done.exit_code, "--client" in done.stderr) == (2, True)
+
+
+def test_the_file_is_opened_by_the_first_call_and_not_before(db_path):
+    async def work():
+        async with connect_stdio(db_path) as client:
+            await client.session.list_tools()
+            assert not db_path.exists()
+            await client.store(COFFEE)
+            assert db_path.exists()
+
+    run(work)
+
+
+def test_a_file_of_another_model_is_an_error_with_two_ways_out(db_path):
+    with Memory.open(db_path, embedder=HashedEmbedder()) as memory:
+        memory.add("text")
+
+    async def work():
+        async with connect_stdio(db_path) as client:
+            answer = await client.call("search_memory", query="text")
+            assert answer.error
+            assert "reembed" in answer.text
+
+    run(work)
+
+
+def test_nothing_but_the_protocol_goes_to_standard_output(db_path):
+    calls = [
+        HELLO,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "store_memory", "arguments": {"text": "茶"}},
+        },
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", NOISY + COMMAND, "mcp"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "RECALL_DB": str(db_path)},
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    answers = []
+    for call in calls:
+        process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.flush()
+        if "id" in call:
+            answers.append(json.loads(process.stdout.readline()))
+    rest, errors = process.communicate(timeout=60)
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert not answers[1]["result"].get("isError")
+    assert (rest, process.returncode) == (b"", 0)
+    assert all(noise in errors for noise in (b"noise of Python", b"noise of a library", b"noise of a child"))
+
+
+@pytest.mark.parametrize("header", [None, "Bearer wrong-token-of-someone", "Basic abc", "Bearer "])
+def test_without_the_token_nothing_is_served(db_path, header):
+    with serving(db_path) as served:
+        request = urllib.request.Request(served.url, json.dumps(HELLO).encode(), {"Content-Type": "application/json"})
+        if header is not None:
+            request.add_header("Authorization", header)
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=30)
+        with caught.value as error:
+            assert (error.code, error.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"), [("Host", "evil.example", 421), ("Origin", "http://evil.example", 403)]
+)
+def test_a_page_in_a_browser_can_not_reach_it(db_path, name, value, code):
+    with serving(db_path) as served:
+        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+        request = urllib.request.Request(served.url, json.dumps(HELLO).encode(), headers)
+        request.add_header("Content-Type", "application/json")
+        request.add_header(name, value)
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=30)
+        with caught.value as error:
+            assert error.code == code
+
+
+def test_http_and_stdio_serve_the_same_memory(db_path):
+    async def work():
+        with serving(db_path) as served:
+            async with connect_http(served) as http, connect_stdio(db_path) as stdio:
+                await http.store(COFFEE)
+                assert await stdio.found("coffee") == [COFFEE]
+
+    run(work)
+
+
+def test_a_new_token_is_kept_for_the_owner_alone_and_a_short_one_is_refused(tmp_path):
+    from recall_core.errors import InvalidInputError
+    from recall_core.mcp_server.http import find_token
+
+    file = tmp_path / "folder" / "token"
+    token = find_token(None, file)
+    assert len(token) > 30
+    assert find_token(None, file) == token
+    if os.name == "posix":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with pytest.raises(InvalidInputError, match="at least 16"):
+        find_token("short", file)

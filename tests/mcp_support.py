@@ -1,0 +1,150 @@
+"""Real clients of the SDK that is installed, and real servers: `recall mcp` as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import Implementation
+
+try:
+    import mcp.server.fastmcp  # noqa: F401
+
+    MAJOR = 1
+except ImportError:
+    MAJOR = 2
+
+COMMAND = "from recall_core.cli import main; main()"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool gave, whatever the SDK calls its attributes."""
+
+    error: bool
+    text: str
+    data: dict[str, Any] | None
+
+
+class Client:
+    """A session of the SDK's client, with the names of the wire."""
+
+    def __init__(self, session: ClientSession, server: dict[str, Any]) -> None:
+        self.session = session
+        self.server = server
+
+    async def call(self, tool: str, **arguments: Any) -> Answer:
+        found = dump(await self.session.call_tool(tool, arguments))
+        text = "\n".join(part["text"] for part in found["content"])
+        return Answer(bool(found.get("isError")), text, found.get("structuredContent"))
+
+    async def store(self, text: str, **arguments: Any) -> str:
+        answer = await self.call("store_memory", text=text, **arguments)
+        assert not answer.error, answer.text
+        assert answer.data is not None
+        return str(answer.data["id"])
+
+    async def found(self, query: str, **arguments: Any) -> list[str]:
+        answer = await self.call("search_memory", query=query, **arguments)
+        assert not answer.error, answer.text
+        assert answer.data is not None
+        return [memory["text"] for memory in answer.data["memories"]]
+
+
+def dump(value: Any) -> dict[str, Any]:
+    """Return a value of the SDK as it goes over the wire."""
+    return dict(value.model_dump(by_alias=True, exclude_none=True, mode="json"))
+
+
+def parameters(db: Path, *arguments: str, **environment: str) -> StdioServerParameters:
+    """Return how to start a server on a file."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH", "SYSTEMROOT") if name in os.environ}
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-c", COMMAND, "mcp", *arguments],
+        env={**kept, "RECALL_DB": str(db), **environment},
+        cwd=str(db.parent),
+    )
+
+
+@contextlib.asynccontextmanager
+async def connect_stdio(db: Path, *arguments: str, name: str = "tests", **environment: str) -> AsyncIterator[Client]:
+    async with (
+        stdio_client(parameters(db, *arguments, **environment)) as (incoming, outgoing),
+        ClientSession(incoming, outgoing, client_info=Implementation(name=name, version="1")) as session,
+    ):
+        yield Client(session, dump(await session.initialize()))
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that answers HTTP."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+
+@contextlib.contextmanager
+def serving(db: Path, *arguments: str) -> Iterator[Served]:
+    """Start a server for HTTP, and kill it in the end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    environment = {**os.environ, "RECALL_DB": str(db), "RECALL_MCP_TOKEN": token}
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "mcp", "--http", "--port", str(port), *arguments], env=environment
+    )
+    try:
+        until = time.monotonic() + 60
+        while True:
+            assert process.poll() is None, "the server ended"
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert time.monotonic() < until, "the server does not answer"
+            time.sleep(0.1)
+        yield Served(process, port, token)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.asynccontextmanager
+async def connect_http(served: Served, token: str | None = None) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {served.token if token is None else token}"}
+    if MAJOR == 1:
+        import httpx as http
+    else:
+        import httpx2 as http
+    from mcp.client.streamable_http import streamable_http_client
+
+    opened = streamable_http_client(served.url, http_client=http.AsyncClient(headers=headers, timeout=60))
+    async with opened as streams, ClientSession(streams[0], streams[1]) as session:
+        yield Client(session, dump(await session.initialize()))
+
+
+def run(test: Any, *arguments: Any) -> Any:
+    """Run a coroutine function; a server that hangs ends it after two minutes."""
+
+    async def bounded() -> Any:
+        with anyio.fail_after(120):
+            return await test(*arguments)
+
+    return anyio.run(bounded)
