@@ -65,7 +65,7 @@ class Hosting(Scoped):
 
     def period(self, scope: str = "", where: Where | None = None) -> tuple[datetime, datetime] | None:
         """Return when the first and the last record was made (`created_at`), None if there is no record."""
-        found = self._engine.store.records.period(self._select(scope, where))
+        found = self._engine.store.insight.period(self._select(scope, where))
         return None if found is None else (from_micros(found[0]), from_micros(found[1]))
 
     def vectors(self, ids: str | Iterable[str], *, space: str | None = None) -> dict[str, Vectors]:

@@ -50,6 +50,8 @@ READS: dict[str, Callable[[View], bool]] = {
     "records of the session": lambda view: "r" in ids(view.records(session="talk")),
     "count": lambda view: view.count() > 2,
     "count filtered": lambda view: view.count(where={"k": 1}) > 0,
+    "period": lambda view: view.period(where={"k": 1}) is not None,
+    "vectors": lambda view: view.vectors("r", space="host") != {},
     "sessions": lambda view: view.sessions() != [],
     "messages": lambda view: view.session("talk", scope="b").messages() != [],
     "the times of the session": lambda view: view.session("talk", scope="b").created_at is not None,
@@ -68,7 +70,9 @@ WRITES: dict[str, Callable[[View], bool]] = {
     "unlink": lambda view: view.unlink("r", "other") > 0,
     "skip the same text": lambda view: view.add(TEXT, scope="b", on_duplicate="skip").id == "r",
 }
-NO_READS = {"add", "add_many", "change", "delete", "restore", "deleted", "forget", "scoped", "session"}
+NO_READS = {"add", "add_many", "change", "delete", "restore", "deleted", "forget", "scoped", "session"} | {
+    "dimensions", "embed"  # of the file and its model, no record's
+}  # fmt: skip
 
 
 def found(call: Callable[[], object]) -> bool:

@@ -169,6 +169,14 @@ class InsightTable:
             before=sum(count for day, count in by_day if last - 2 * days < day <= last - days),
         )
 
+    def period(self, selection: Selection) -> tuple[int, int] | None:
+        """Return when the first and the last selected record was made (microseconds), None if there is none."""
+        clause = compile_selection(selection)
+        sql = f"SELECT min(created_at), max(created_at) FROM record WHERE {clause.sql}"
+        with self._database.read() as connection:
+            ((first, last),) = select(connection, sql, clause.bindings)
+        return None if first is None else (first, last)
+
     def links_of(self, ids: Sequence[str], into: str) -> list[tuple[int, int, str, int]]:
         """Return the links that the record `into` would have besides its own if it took over those of others."""
         with self._database.read() as connection:

@@ -176,14 +176,6 @@ class RecordTable:
         with self._database.read() as connection:
             return [scope for (scope,) in select(connection, sql, clause.bindings)]
 
-    def period(self, selection: Selection) -> tuple[int, int] | None:
-        """Return when the first and the last selected record was made (microseconds), None if there is none."""
-        clause = compile_selection(selection)
-        sql = f"SELECT min(created_at), max(created_at) FROM record WHERE {clause.sql}"
-        with self._database.read() as connection:
-            ((first, last),) = select(connection, sql, clause.bindings)
-        return None if first is None else (first, last)
-
     def count(self, selection: Selection) -> int:
         """Count the selected records."""
         clause = compile_selection(selection)
