@@ -98,6 +98,24 @@ def test_vectors_find_other_words_for_the_same_unless_values_or_the_order_differ
     assert judge(one, other, meaning=0.95) == judge(other, one, meaning=0.95) == expected
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5 GB RAM is required", "5 MB RAM is required"),
+        ("The timeout is 30 seconds", "The timeout is 30 minutes"),
+        ("The report is due daily", "The report is due weekly"),
+        ("The build takes an hour", "The build takes a minute"),
+        ("超时时间是30秒", "超时时间是30分钟"),
+        ("每天凌晨备份数据库", "每周凌晨备份数据库"),
+        ("预算是5万元", "预算是5万美元"),
+        ("meeting at 9am", "meeting at 9 pm"),
+        ("Prod server has 8 cores", "Staging server has 8 cores"),
+    ],
+)
+def test_another_unit_or_environment_is_no_other_word_for_the_same(one, other):
+    assert judge(one, other, meaning=0.95) == judge(other, one, meaning=0.95) == "conflict"
+
+
 def test_vectors_that_are_not_close_find_nothing():
     assert judge("用户喜欢喝绿茶", "用户爱喝绿茶", meaning=0.8) is None
 

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     rf"""
     (?P<number>(?<![\w.])-(?=\d))?(?P<digits>\d+(?:[.,:]\d+)*)
     | (?P<numeral>[{_NUMERALS}]+)
-    | (?P<cjk>[{CJK}])
+    | (?P<cjk>[美欧日港]元|[{CJK}])
     | (?P<word>(?:(?![{CJK}\d_])\w)+(?:'(?:(?![{CJK}\d_])\w)+)?(?:\+\+|\#(?!\w))?)
     | (?P<sign>[<>]=?|!=|[≤≥≠%‰$€£¥°])
     | (?P<symbol>[^\w\s\x00-\x7f\u2000-\u206f\u3001-\u3011])
@@ -64,13 +64,17 @@ _VALUES = {
     **{word: str(number) for number, word in enumerate(_NUMBER_WORDS)},
     **{name + ending: name for name in (*_DAYS, *_MONTHS) for ending in ("", "s")},
 }
-# Words of either side of a stroke stand for the same thing, seen from the other side.
+# Words on the sides of a stroke stand in the same place, and say what can't both hold.
 _OPPOSITES = (
     "on/off|before/after|up/down|in/out|over/under|above/below|more/less|first/last|left/right|open/close|start/stop|"
     "enable/disable|allow permit/deny forbid|increase/decrease|include/exclude|import/export|add/remove|"
     "upload/download|true/false|success/failure|succeed/fail|like love/hate dislike|buy/sell|accept/reject|"
     "internal/external|minimum min/maximum max|public/private|online/offline|always/rarely|启 允/禁|开/关|增/减|升/降|"
     "上/下|前/后|早/晚|左/右|买/卖|进/出|多/少|高/低|大/小|快/慢|内/外|新/旧|长/短|男/女|是/否"
+    # What is measured in other units is another amount, and what holds in one environment need not hold in another.
+    "|second/minute/hour hourly/day daily/week weekly/month monthly/quarter quarterly/year yearly annually"
+    "|bit/byte/kb/mb/gb/tb/pb|kib/mib/gib/tib|usd dollar/eur euro/gbp pound/cny rmb yuan/jpy yen"
+    "|production prod/staging/development dev|秒/分/时/天/周/月/年|元/美元/欧元/日元/港元"
 )
 _UNITS = {"十": 10, "百": 100, "千": 1000}
 _LARGE_UNITS = {"万": 10_000, "亿": 100_000_000}
@@ -283,6 +287,8 @@ def _read_token(match: re.Match[str], text: str) -> tuple[str, str] | None:
     if match["cjk"]:
         return None if token in _DROPPED_CJK else _find_opposites().get(token, (token, token))
     if match["word"]:
+        if token.lower() in ("am", "pm") and text[max(match.start() - 2, 0) : match.start()].strip()[-1:].isdigit():
+            return MASK, token.lower()
         return (MASK, "a") if token == "A" and match.start() else _read_word(fold(token))
     if match["symbol"]:
         return (MASK, token) if is_symbol(token) else None
