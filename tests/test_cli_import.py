@@ -92,7 +92,7 @@ def test_a_refused_record_costs_no_other_of_its_batch(db_path, tmp_path, batch):
     lines = [{"text": f"note {number}", "turn": "two" if number == 3 else number} for number in range(7)]
     result = run(db_path, "import", write_lines(tmp_path, *lines), "--batch", batch)
     assert result.stdout == "imported 6, skipped 0, failed 1\n"
-    assert [record["turn"] for record in run_json(db_path, "list")["records"]] == [0, 1, 2, 4, 5, 6]
+    assert sorted(record["turn"] for record in run_json(db_path, "list")["records"]) == [0, 1, 2, 4, 5, 6]
 
 
 def test_ignored_keys_are_told_once(db_path, tmp_path):
@@ -112,7 +112,17 @@ def test_everything_goes_below_a_scope(db_path, tmp_path):
     file = write_lines(tmp_path, {"text": "a"}, {"text": "b", "scope": "project/x"})
     run(db_path, "import", file, "--scope", "user/42")
     scopes = [record["scope"] for record in run_json(db_path, "list")["records"]]
-    assert scopes == ["user/42", "user/42/project/x"]
+    assert sorted(scopes) == ["user/42", "user/42/project/x"]
+
+
+def test_lines_without_ids_are_stored_once_however_often_their_file_is_imported(db_path, tmp_path):
+    lines = [{"text": "ok", "role": "user"}, {"text": "ok", "role": "user"}, {"text": "dated", "time": "2026-01-31"}]
+    file = write_lines(tmp_path, *lines)
+    assert run(db_path, "import", file).stdout == "imported 3, skipped 0, failed 0\n"
+    assert run(db_path, "import", file, "--dry-run").stdout == "would import 0, skipped 3, failed 0\n"
+    file = write_lines(tmp_path, {"text": "new"}, *reversed(lines), {"text": "ok", "role": "assistant"})
+    assert run(db_path, "import", file).stdout == "imported 2, skipped 3, failed 0\n"
+    assert run(db_path, "import", file, "--scope", "other").stdout == "imported 5, skipped 0, failed 0\n"
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,9 @@ def test_text_that_is_cut_within_a_character_is_told(tmp_path):
 
 def test_a_stream_of_bytes_can_be_imported():
     with open_memory() as memory:
-        for pack in (bytes, gzip.compress):
+        for pack, scope in ((bytes, "plain"), (gzip.compress, "packed")):
             stream = io.BytesIO(pack(make_lines(3).encode()))
-            assert memory.import_(stream).added == 3
+            assert memory.import_(stream, scope=scope).added == 3
             assert not stream.closed
         with pytest.raises(InvalidInputError, match="path is a path or a stream of bytes, not 3"):
             memory.import_(3)

@@ -41,7 +41,9 @@ Notice = Callable[[Damaged], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to import. `strict_ids`: a record with a taken id fails, though `on_duplicate` would keep the stored one."""
+    """How to import. `strict_ids`: a record whose own id is taken fails, though `on_duplicate` would keep the stored
+    one, and one without an id is compared by its text where `on_duplicate` says so.
+    """
 
     on_duplicate: OnTaken = "keep"
     since: int | None = None  # microseconds
@@ -179,9 +181,13 @@ class Import:
         if created is not None and self.options.since is not None and created < self.options.since:
             self.tally.skip(TOO_OLD)
             return None
-        if new.id is None and entry.key is not None:
+        if new.id is None and entry.key is not None and not self._goes_by_text():
             new = replace(new, id=derive_dated_id(created, self.tally.format, scope, entry.key))
         return replace(entry, record=new)
+
+    def _goes_by_text(self) -> bool:
+        """Tell whether lines without ids are compared with what is stored by their texts."""
+        return self.options.strict_ids and self.options.on_duplicate in ("skip", "touch", "replace")
 
     def _settle(self, batch: Sequence[Entry]) -> None:
         """Store a batch, apart from what is there."""
@@ -230,7 +236,7 @@ class Import:
         choice = self.options.on_duplicate
         if taken.deleted:
             self.tally.skip(DELETED)
-        elif choice == "error" or (self.options.strict_ids and choice != "skip"):
+        elif choice == "error" or (self.options.strict_ids and entry.key is None and choice != "skip"):
             self._fail(Damaged(f"the id {entry.record.id!r} is taken (see --on-duplicate)", entry.line))
         elif taken.scope == scope:
             self.tally.present += 1

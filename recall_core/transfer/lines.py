@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from ..errors import InvalidInputError
+from ..ids import derive_id
 from ..models import Json, NewRecord
 from .content import parse_object
 from .entries import Damaged, Entry, Item
@@ -44,14 +46,22 @@ class LineSource:
         return not (file.is_folder or file.is_sqlite or file.is_zip)
 
     def read(self, file: Input) -> Iterator[Item]:
-        """Yield the record of each line."""
+        """Yield the record of each line. One without an id is known again by what it says; of equal ones by the how
+        manieth it is.
+        """
+        seen: dict[str, int] = {}
         for number, raw in file.lines():
             try:
                 record, ignored = read_line(raw, keeps_extra=self._keeps_extra)
             except InvalidInputError as error:
                 yield Damaged(str(error), number)
-            else:
-                yield Entry(record=record, line=number, ignored=ignored)
+                continue
+            key = None
+            if record.id is None:
+                said = derive_id(json.dumps(parse_object(raw), sort_keys=True))
+                seen[said] = seen.get(said, 0) + 1
+                key = f"{said} {seen[said]}"
+            yield Entry(record=record, key=key, line=number, ignored=ignored)
 
 
 def read_line(raw: bytes, *, keeps_extra: bool = False) -> tuple[NewRecord, tuple[str, ...]]:
