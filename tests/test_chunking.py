@@ -184,9 +184,9 @@ def test_settings_that_make_no_sense_are_refused(arguments):
 )
 def test_long_texts_take_time_in_proportion(unit):
     text = unit * (300_000 // len(unit.encode()))
-    start = time.perf_counter()
+    start = time.thread_time()
     chunks = TextChunker().chunk(text)
-    assert time.perf_counter() - start < 5  # ten times what it takes
+    assert time.thread_time() - start < 5  # ten times what it takes
     assert chunks[-1][1] >= len(text) - 2
 
 

@@ -168,9 +168,9 @@ def test_every_term_of_a_question_is_a_term_of_the_same_text_stored(question):
 def test_a_megabyte_is_answered_at_once():
     analyse_query("数据库")  # loads the dictionary
     for question in ("数据库的配置" * 60_000, "foo_bar hello " * 70_000, "the " * 250_000, "a.b/" * 250_000):
-        start = time.perf_counter()
+        start = time.thread_time()
         query = analyse_query(question)
-        assert time.perf_counter() - start < 0.5  # ten times what it takes
+        assert time.thread_time() - start < 0.5  # ten times what it takes
         assert query.terms
 
 
