@@ -98,3 +98,11 @@ class Hosting(Scoped):
         """
         embedder = self._engine.embedder
         return [] if embedder is None or not texts else list(embedder.embed_passages(texts))
+
+
+def prepare_search(view: Hosting) -> None:
+    """Load the model and make what the first search of a view by meaning would wait for, while others search by words.
+
+    Raises EmbeddingError.
+    """
+    view._engine.searcher.prepare(view.scope)

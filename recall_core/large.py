@@ -184,8 +184,10 @@ class LargeScopes:
         lengths = measure_rows(compared.statistics, [units])
         return Compared(FrameVectors((units,), present), compared.statistics, lengths)
 
-    def measure(self, space: Space, scope: str) -> Statistics:
-        """Return the statistics of a scope. They hold until about half of what the scope had has changed."""
+    def measure(self, space: Space, scope: str, *, apart: bool = False) -> Statistics:
+        """Return the statistics of a scope. They hold until about half of what the scope had has changed. Making them
+        takes long; `apart` lets other threads read meanwhile.
+        """
         place = (space.id, scope)
         seq = self._store.blocks.last_change()
         with self._lock:
@@ -193,7 +195,7 @@ class LargeScopes:
             if known is not None and known.seq <= seq <= known.seq + known.chunks:
                 self._measured.move_to_end(place)
                 return known.statistics
-        chunks, sample = self._store.vectors.sample(space, scope, SAMPLE)
+        chunks, sample = self._store.vectors.sample(space, scope, SAMPLE, apart=apart)
         measured = _Measured(seq, chunks, measure(normalize(sample)))
         with self._lock:
             self._measured[place] = measured

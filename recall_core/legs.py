@@ -103,6 +103,13 @@ class Legs:
         except Exception as error:
             raise EmbeddingError(f"the embedder failed on the query: {type(error).__name__}: {error}") from error
 
+    def prepare(self, scope: str) -> None:
+        """Load the model, and make the statistics of a scope that is too large to be held, while others search."""
+        self.embed([scope or "root"])
+        space = self._store.vectors.find_space(OWN_SPACE)
+        if space is not None and self._cache.open(scope) is None:
+            self._large.measure(space, scope, apart=True)
+
     def look(self, request: Request, queries: Sequence[Query], asked: Asked) -> Seen | None:
         """Return what both legs say of the chunks that a request may see, all of them as of one moment; None if by then
         the file has moved to another model than the one that the queries were embedded for.

@@ -74,6 +74,10 @@ class Searcher:
         """Let go of statistics, so that they are made anew."""
         self._legs.forget()
 
+    def prepare(self, scope: str) -> None:
+        """Load what searches of a scope by meaning need. Raises EmbeddingError."""
+        self._legs.prepare(scope)
+
     def run(self, request: Request) -> Hits:
         """Return the hits of a request, best first."""
         words = self._dictionary.follow().words

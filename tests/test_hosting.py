@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from support import HashedEmbedder
 
 from recall_core import Memory, derive_id, escape_segment, format_scope, unescape_segment
-from recall_core.errors import InvalidInputError, RecordExistsError
+from recall_core.errors import EmbeddingError, InvalidInputError, RecordExistsError
+from recall_core.hosting import prepare_search
 from recall_core.scopes import check_scope
+from recall_core.store import OWN_SPACE
 
 EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
 any_text = st.text(alphabet=st.characters(), max_size=20)
@@ -294,3 +296,33 @@ def test_plain_vectors_are_diversified_by_their_plain_cosines(memory):
         memory.add(str(degrees), id=str(degrees), vector=[math.cos(angle), math.sin(angle), 0], space="host")
     plain = {"vector": EAST, "space": "host", "mode": "semantic", "fusion": "plain", "limit": 2, "diversify": 1}
     assert [hit.record.id for hit in memory.search("", **plain)] == ["0", "80"]
+
+
+# Preparing
+
+
+def test_what_was_prepared_is_what_a_search_makes_itself(tmp_path, embedder, clock):
+    with Memory.open(tmp_path / "a.db", embedder=embedder, clock=clock) as memory:
+        memory.add_many({"text": f"number {number}", "scope": "a"} for number in range(20))
+        vectors = memory._engine.store.vectors
+        space = vectors.find_space(OWN_SPACE)
+        count, together = vectors.sample(space, "a", 10)
+        counted, apart = vectors.sample(space, "a", 10, apart=True)
+        assert (count, together.tolist()) == (counted, apart.tolist())
+        before = [hit.score for hit in memory.search("number 7", scope="a")]
+        prepare_search(memory.scoped("a"))
+        assert [hit.score for hit in memory.search("number 7", scope="a")] == before
+
+
+def test_the_statistics_of_a_large_scope_are_prepared(tmp_path, embedder, clock):
+    with Memory.open(tmp_path / "a.db", embedder=embedder, clock=clock) as memory:
+        memory.add_many({"text": f"number {number}"} for number in range(50))
+        legs = memory._engine.searcher._legs
+        legs._cache._most = 10
+        prepare_search(memory)
+        assert [known.chunks for known in legs._large._measured.values()] == [50]
+
+
+def test_a_memory_without_a_model_says_that_it_can_not_be_prepared(clock):
+    with Memory.open(":memory:", embedder=None, clock=clock) as memory, pytest.raises(EmbeddingError):
+        prepare_search(memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import apsw
 from ..errors import EmbedderMismatchError
 from ..filters import Selection
 from .compile import compile_scope, compile_selection
-from .connection import select, select_one
+from .connection import MEMORY_PATH, select, select_one
 from .database import Database
 from .protocols import OWN_SPACE, RESERVED, Space, StoredVector
 
@@ -116,11 +117,19 @@ class VectorTable:
             if settles:
                 connection.executemany("DELETE FROM pending WHERE chunk_key = ?", [(key,) for key in vectors])
 
-    def sample(self, space: Space, scope: str, size: int) -> tuple[int, Vectors]:
-        """Return how many chunks a scope and its subtree have, and the vectors of `size` different texts of it."""
+    def sample(self, space: Space, scope: str, size: int, *, apart: bool = False) -> tuple[int, Vectors]:
+        """Return how many chunks a scope and its subtree have, and the vectors of `size` different texts of it.
+
+        `apart` holds up no other thread's reads meanwhile.
+        """
         clause = compile_scope(scope)
         count = f"SELECT count(*) FROM record JOIN chunk ON chunk.record_key = record.key WHERE {clause.sql}"
-        with self._database.read() as connection:
+        with contextlib.ExitStack() as stack:
+            if apart and self._database.path != MEMORY_PATH:
+                connection, step = stack.enter_context(self._database.apart())
+                stack.enter_context(step)
+            else:
+                connection = stack.enter_context(self._database.read())
             chunks = int(select(connection, count, clause.bindings)[0][0])
             rows = select(connection, SAMPLE.format(scope=clause.sql), (space.id, *clause.bindings, size))
         return chunks, stack_vectors(rows, space.dimensions)[1]

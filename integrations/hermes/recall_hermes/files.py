@@ -9,6 +9,7 @@ from pathlib import Path
 from recall_core import DEFAULT, Embedder, Memory, Settings, redact_text
 from recall_core.embedding import resolve_embedder
 from recall_core.errors import EmbeddingError
+from recall_core.hosting import prepare_search
 from recall_core.models import TokenWindow
 from recall_core.text.segmenter import load_segmenter
 
@@ -78,9 +79,9 @@ class OpenFile:
             if self._ending.is_set():
                 return
             try:
-                if self._embedder is not None and not self.warm:
-                    self._embedder.embed_queries([PROBE])  # of an empty memory no search would
-                self.memory.scoped(scope).search(PROBE, limit=1)
+                view = self.memory.scoped(scope)
+                prepare_search(view)
+                view.search(PROBE, limit=1)
                 self._warm.set()
             except Exception as error:  # status tells it, and words find without
                 if self._ending.is_set():

@@ -16,7 +16,7 @@ from .config import Config
 from .files import OpenFile
 
 BUDGET = 0.3  # seconds that the host's turn waits at most
-SLACK = 0.02  # for handing over
+SLACK = 0.04  # for handing over
 MOST_UNWANTED = 500  # records that a search leaves out
 
 _pool = ThreadPoolExecutor(4, thread_name_prefix="recall")
