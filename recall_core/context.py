@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .errors import InvalidInputError
-from .models import Hit
+from .models import Hit, Record
 from .text import split_sentences
 
 TAG = "recalled_memories"
@@ -72,6 +72,15 @@ LABELS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A memory, what of its text is shown, and how relevant it is if that is known."""
+
+    record: Record
+    text: str
+    relevance: float | None
+
+
 def strip_context(text: str) -> str:
     """Return a text without the blocks of recalled memories in it, so that what was recalled is not stored again.
 
@@ -87,24 +96,13 @@ def render_context(hits: Sequence[Hit], language: str, max_chars: int, *, keywor
 
     Raises InvalidInputError for a budget that can't even hold the frame, or a language other than "zh" and "en".
     """
-    if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < MIN_CHARS:
-        raise InvalidInputError(f"max_chars is {max_chars!r}; the block needs at least {MIN_CHARS}")
-    if language not in LABELS:
-        raise InvalidInputError(f"language is {language!r}; choose one of {', '.join(LABELS)}")
-    labels = LABELS[language]
-    head, tail = f"<{TAG}>\n{labels.note}\n", f"</{TAG}>"
-    if keywords_only:
-        head += f"{labels.keywords_only}\n"
-    left = max_chars - len(head) - len(tail)
-    entries: list[str] = []
-    for hit in hits:
-        entry = _render_hit(hit, labels, left, whole_sentences=bool(entries))
-        if entry is None:
-            break
-        entries.append(entry)
-        left -= len(entry)
-    body = "".join(entries) or (labels.too_long if hits else labels.nothing) + "\n"
-    return head + body + tail
+    entries = [_Entry(hit.record, hit.chunk.text, hit.relevance) for hit in hits]
+    return _render(entries, language, max_chars, keywords_only=keywords_only)
+
+
+def render_records(records: Sequence[Record], language: str, max_chars: int) -> str:
+    """Return the block for records that were not searched for, in their order; otherwise as `render_context`."""
+    return _render([_Entry(record, record.text, None) for record in records], language, max_chars)
 
 
 def quote_memory(text: str, max_chars: int) -> str:
@@ -135,21 +133,42 @@ def shorten_context(block: str, fits: Callable[[str], bool]) -> str | None:
     return None
 
 
-def _render_hit(hit: Hit, labels: Labels, budget: int, *, whole_sentences: bool) -> str | None:
+def _render(found: Sequence[_Entry], language: str, max_chars: int, *, keywords_only: bool = False) -> str:
+    if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < MIN_CHARS:
+        raise InvalidInputError(f"max_chars is {max_chars!r}; the block needs at least {MIN_CHARS}")
+    if language not in LABELS:
+        raise InvalidInputError(f"language is {language!r}; choose one of {', '.join(LABELS)}")
+    labels = LABELS[language]
+    head, tail = f"<{TAG}>\n{labels.note}\n", f"</{TAG}>"
+    if keywords_only:
+        head += f"{labels.keywords_only}\n"
+    left = max_chars - len(head) - len(tail)
+    entries: list[str] = []
+    for one in found:
+        entry = _render_entry(one, labels, left, whole_sentences=bool(entries))
+        if entry is None:
+            break
+        entries.append(entry)
+        left -= len(entry)
+    body = "".join(entries) or (labels.too_long if found else labels.nothing) + "\n"
+    return head + body + tail
+
+
+def _render_entry(entry: _Entry, labels: Labels, budget: int, *, whole_sentences: bool) -> str | None:
     """Return a memory's lines within `budget` characters, None if not even its first sentence fits.
 
     The best memory may be cut within its first sentence, so that something is shown.
     """
-    head = _render_head(hit, labels) + "\n"
-    text = _neutralise(hit.chunk.text)
+    head = _render_head(entry, labels) + "\n"
+    text = _neutralise(entry.text)
     lines = _quote(text, budget - len(head))
     if lines is None and not whole_sentences:
         lines = _cut(text, budget - len(head))
     return None if lines is None else head + lines
 
 
-def _render_head(hit: Hit, labels: Labels) -> str:
-    record = hit.record
+def _render_head(entry: _Entry, labels: Labels) -> str:
+    record = entry.record
     facts = [f"{record.created_at:%Y-%m-%d %H:%M}"]
     if record.role is not None:
         facts.append(_shorten(record.role))
@@ -157,7 +176,8 @@ def _render_head(hit: Hit, labels: Labels) -> str:
         facts.append(f"{labels.turn} {record.turn}")
     if record.source is not None:
         facts.append(_shorten(record.source))
-    facts.append(f"{labels.relevance} {hit.relevance:.2f}")
+    if entry.relevance is not None:
+        facts.append(f"{labels.relevance} {entry.relevance:.2f}")
     return _neutralise(" ".join(f"[{_cut_name(record.id)}] {labels.separator.join(facts)}".split()))
 
 

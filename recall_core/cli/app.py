@@ -46,6 +46,9 @@ COMMANDS = {
     "backup": "maintenance.backup",
     "doctor": "doctor.doctor",
     "mcp": "mcp.mcp",
+    "install": "clients.install",
+    "uninstall": "clients.uninstall",
+    "hook": "hook.hook",
 }
 
 

@@ -54,6 +54,15 @@ def open_server_memory(db: str | None, model: str | None, *, redact: bool) -> Me
     return Memory.open(_make_room(db), embedder=resolve_model(model), settings=Settings(redact=redact))
 
 
+def open_hook_memory(db: str | None, busy_timeout: float) -> Memory:
+    """Open a memory file for a hook: no model is loaded; what is stored is redacted, and waits for its vectors."""
+    from recall_core.memory import Memory
+    from recall_core.settings import Settings
+
+    settings = Settings(redact=True, busy_timeout=busy_timeout)
+    return Memory.open(_make_room(db), embedder=None, settings=settings)
+
+
 def _make_room(db: str | None) -> Path:
     """Return the path of the memory file; the folder of the default one is made if missing."""
     path = locate(db)

@@ -1,0 +1,1 @@
+"""Clients of the MCP server, and how to add it to their configuration files without touching anything else there."""

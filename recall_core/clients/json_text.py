@@ -1,0 +1,193 @@
+"""Changes JSON, with comments and trailing commas or without, as text: what is not changed stays as it was written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..errors import InvalidInputError
+from ..models import Json
+
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|\s+|.', re.DOTALL)
+_CLOSING = {"{": "}", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A member of an object, or an item of a list: where it begins, where its value does, and where that ends."""
+
+    key: str | None
+    start: int
+    value: int
+    end: int
+
+
+def parse(text: str) -> Json:
+    """Return what the text means. Raises InvalidInputError if it is no JSON, comments and trailing commas aside."""
+    tokens = list(_significant(text))
+    kept = [
+        token.text
+        for token, after in zip(tokens, [*tokens[1:], None], strict=True)
+        if not (token.text == "," and after is not None and after.text in ("}", "]"))
+    ]
+    try:
+        return json.loads(" ".join(kept))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"it is no JSON ({error})") from None
+
+
+def add_member(text: str, path: Sequence[str], value: Json) -> str:
+    """Return the text with `value` at `path`: the objects on the way are made if missing, the last key must be new."""
+    if not text.strip():
+        return json.dumps(_nest(path, value), indent=2, ensure_ascii=False) + "\n"
+    start, depth = _find_root(text), 0
+    for key in path[:-1]:
+        found = next((item for item in _items(text, start) if item.key == key), None)
+        if found is None:
+            break
+        start, depth = found.value, depth + 1
+    if text[start] != "{":
+        raise InvalidInputError(f"{'.'.join(path[:depth]) or 'the whole file'} is no object")
+    return _insert(text, start, json.dumps(path[depth], ensure_ascii=False) + ": ", _nest(path[depth + 1 :], value))
+
+
+def add_item(text: str, path: Sequence[str], value: Json) -> str:
+    """Return the text with `value` at the end of the list at `path`, which is made if missing."""
+    start = _find(text, path)
+    if start is None:
+        return add_member(text, path, [value])
+    if text[start] != "[":
+        raise InvalidInputError(f"{'.'.join(path)} is no list")
+    return _insert(text, start, "", value)
+
+
+def remove(text: str, path: Sequence[str | int]) -> str:
+    """Return the text without the member or item at `path`, with the comma and the line that go with it."""
+    start = _find(text, path[:-1])
+    items = [] if start is None else list(_items(text, start))
+    places = [place for place, item in enumerate(items) if path[-1] in (item.key, place)]
+    if not places:
+        return text
+    place = places[-1]
+    first, last = items[place].start, items[place].end
+    if place > 0:
+        before = items[place - 1].end
+        comma = text.index(",", _skip(text, before))
+        rest = text[last:]
+        return text[:comma] + text[comma + 1 : _line_start(text, first)] + rest
+    if len(items) > 1:
+        return text[: items[0].start] + text[items[1].start :]
+    assert start is not None
+    inner_end = next(token.start for token in _significant(text, last) if token.text != ",")
+    comments = text[start + 1 : _line_start(text, first)].strip()
+    return text[: _line_start(text, first)] + text[last:] if comments else text[: start + 1] + text[inner_end:]
+
+
+def _insert(text: str, start: int, head: str, value: Json) -> str:
+    """Return the text with a value put at the end of the object or list that begins at `start`."""
+    items = list(_items(text, start))
+    newline = "\r\n" if "\r\n" in text else "\n"
+    outer = _indent_at(text, start)
+    inner = _indent_at(text, items[-1].start) if items else outer + _unit(text)
+    spread = not items or "\n" in text[start : items[0].start]
+    if spread:
+        shown = head + json.dumps(value, indent=_unit(text), ensure_ascii=False)
+        shown = newline + inner + shown.replace("\n", newline + inner)
+    else:
+        shown = " " + head + json.dumps(value, ensure_ascii=False)
+    if not items:
+        close = next(token for token in _significant(text, start + 1))
+        between = text[start + 1 : close.start]
+        kept = between.rstrip() if between.strip() else ""
+        return text[: start + 1] + kept + shown + newline + outer + text[close.start :]
+    end = items[-1].end
+    trailing = next(token for token in _significant(text, end))
+    comma = "" if trailing.text == "," else ","
+    at = trailing.end if trailing.text == "," else end
+    return text[:at] + comma + shown + text[at:]
+
+
+def _find_root(text: str) -> int:
+    for token in _significant(text):
+        if token.text == "{":
+            return token.start
+        break
+    raise InvalidInputError("it is no JSON object")
+
+
+def _find(text: str, path: Sequence[str | int]) -> int | None:
+    start = _find_root(text)
+    for key in path:
+        found = [item for place, item in enumerate(_items(text, start)) if key in (item.key, place)]
+        if not found:
+            return None
+        start = found[-1].value
+    return start
+
+
+def _items(text: str, start: int) -> Iterator[_Item]:
+    """Yield the members of the object, or the items of the list, that begins at `start`; nothing of a plain value."""
+    if text[start] not in _CLOSING:
+        return
+    tokens = _significant(text, start + 1)
+    token = next(tokens)
+    while token.text != _CLOSING[text[start]]:
+        begin, key = token.start, None
+        if text[start] == "{":
+            key = json.loads(token.text)
+            next(tokens)  # the colon
+            token = next(tokens)
+        value, depth = token.start, 0
+        while True:
+            depth += token.text in ("{", "[")
+            depth -= token.text in ("}", "]")
+            end = token.end
+            token = next(tokens)
+            if depth == 0:
+                break
+        yield _Item(key, begin, value, end)
+        if token.text == ",":
+            token = next(tokens)
+
+
+def _significant(text: str, start: int = 0) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text, start):
+        if not match[0].isspace() and not match[0].startswith(("//", "/*")) and match[0] != "\ufeff":
+            yield _Token(match[0], match.start())
+
+
+def _skip(text: str, at: int) -> int:
+    return next(token.start for token in _significant(text, at))
+
+
+def _line_start(text: str, at: int) -> int:
+    """Return where the white space before `at` begins, its line's end included."""
+    return len(text[:at].rstrip(" \t\r\n"))
+
+
+def _indent_at(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _unit(text: str) -> str:
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found[1] if found else "  "
+
+
+def _nest(path: Sequence[str], value: Json) -> Json:
+    for key in reversed(path):
+        value = {key: value}
+    return value

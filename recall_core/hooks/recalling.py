@@ -1,0 +1,70 @@
+"""What is remembered, for the beginning of a session and before a prompt: found by keyword, since a model takes longer
+to load than a hook may take.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..client_scopes import SHARED, project_scope
+from ..context import render_context, render_records, strip_context
+from ..memory import Memory
+from ..models import Hit
+from ..text import detect_language
+from .payload import Payload
+from .shown import forget_shown, note_shown, read_shown
+
+MAX_CHARS = 3_000  # Claude Code shows 10,000 whole; every one is paid for again with each turn
+QUERY_CHARS = 2_000  # of a prompt: half from its beginning, half from its end
+LEAST_CHARS = 4  # shorter prompts, such as "ok", ask for nothing
+LIMIT = 5
+RECENT = 8
+RELEVANCE = 0.35
+BACKGROUND = ("file-change",)  # kinds that nobody wants to be told of unasked
+
+
+def recall_for_prompt(memory: Memory, payload: Payload, folder: Path) -> str:
+    """Return a block with what is relevant to a prompt and new to the session, "" if nothing is."""
+    query = _shorten(strip_context(payload.prompt))
+    if len(query) < LEAST_CHARS and query.isascii():
+        return ""
+    shown = read_shown(folder, payload.session)
+    hits: list[Hit] = []
+    for scope in (project_scope(payload.folder), SHARED):
+        where = {"@kind": {"$nin": list(BACKGROUND)}}
+        hits += memory.search(
+            query, scope=scope, mode="keyword", limit=LIMIT + len(shown), min_relevance=RELEVANCE, where=where
+        )
+    new = [hit for hit in hits if hit.record.id not in shown and not _is_of(payload, hit)]
+    best = sorted(new, key=lambda hit: -hit.relevance)[:LIMIT]
+    if not best:
+        return ""
+    block = render_context(best, detect_language(query), MAX_CHARS)
+    note_shown(folder, payload.session, [hit.record.id for hit in best if f"[{hit.record.id}]" in block])
+    return block
+
+
+def recall_for_session(memory: Memory, payload: Payload, folder: Path) -> str:
+    """Return a block with the last decisions and conclusions of the project, "" if there are none."""
+    if payload.source != "resume":
+        forget_shown(folder, payload.session)
+    where = {"@kind": {"$nin": list(BACKGROUND)}}
+    found = memory.records(scope=project_scope(payload.folder), where=where, limit=RECENT, newest_first=True)
+    shown = read_shown(folder, payload.session)
+    new = [record for record in found if record.id not in shown]
+    if not new:
+        return ""
+    block = render_records(new, detect_language(" ".join(record.text for record in new)), MAX_CHARS)
+    note_shown(folder, payload.session, [record.id for record in new if f"[{record.id}]" in block])
+    return block
+
+
+def _shorten(prompt: str) -> str:
+    text = prompt.strip()
+    half = QUERY_CHARS // 2
+    return text if len(text) <= QUERY_CHARS else f"{text[:half]}\n{text[-half:]}"
+
+
+def _is_of(payload: Payload, hit: Hit) -> bool:
+    """Tell whether a memory was made by this very session, in whose context it is anyway."""
+    return payload.session is not None and hit.record.session == payload.session

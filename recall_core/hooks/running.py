@@ -1,0 +1,110 @@
+"""Runs one hook: within its time, and whatever happens with exit code 0 and nothing but the hook's JSON on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from .payload import Payload, read_payload
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+
+PROMPT_BUDGET = 0.28  # seconds, the start of the process included; 0.3 are promised
+BUDGET = 8.0
+LOG_BYTES = 1_000_000
+
+EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "session-end")
+_NAMES = {"session-start": "SessionStart", "user-prompt-submit": "UserPromptSubmit"}
+
+OpenMemory = Callable[[float], "Memory"]  # given the seconds to wait for other writers
+
+
+def run_hook(
+    event: str,
+    raw: bytes,
+    open_memory: OpenMemory,
+    *,
+    exists: bool,
+    folder: Path,
+    project: str | None,
+    budget: float | None = None,
+) -> str:
+    """Return what the hook prints, "" for nothing. `folder` is where the log lies, and what sessions were shown;
+    `exists` says whether there is a memory to read. If the time is over, the process ends there and then.
+    """
+    limit = budget if budget is not None else PROMPT_BUDGET if event == "user-prompt-submit" else BUDGET
+    with _within(limit, event, folder):
+        try:
+            payload = read_payload(raw, project)
+            if event not in _NAMES:
+                _capture(event, payload, open_memory)
+                return ""
+            block = _recall(event, payload, open_memory, folder) if exists else ""
+        except Exception as error:
+            write_log(folder, f"{event}: {type(error).__name__}: {error}")
+            return ""
+    if not block:
+        return ""
+    output = {"hookEventName": _NAMES[event], "additionalContext": block}
+    return json.dumps({"suppressOutput": True, "hookSpecificOutput": output}, ensure_ascii=False)
+
+
+def write_log(folder: Path, message: str) -> None:
+    """Add a line to the log; if that is not possible either, nobody is told."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = folder / "hooks.log"
+        if file.exists() and file.stat().st_size > LOG_BYTES:
+            file.replace(file.with_suffix(".log.1"))
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {' '.join(message.split())[:500]}\n")
+
+
+def _recall(event: str, payload: Payload, open_memory: OpenMemory, folder: Path) -> str:
+    from .recalling import recall_for_prompt, recall_for_session
+
+    recall = recall_for_session if event == "session-start" else recall_for_prompt
+    with open_memory(0.1) as memory:
+        return recall(memory, payload, folder)
+
+
+def _capture(event: str, payload: Payload, open_memory: OpenMemory) -> None:
+    from .capturing import WRITING_TOOLS, capture_session, capture_tool
+
+    if event == "post-tool-use" and payload.tool not in (*WRITING_TOOLS, "Bash"):
+        return
+    capture = capture_tool if event == "post-tool-use" else capture_session
+    with open_memory(BUDGET / 2) as memory:
+        capture(memory, payload)
+
+
+@contextlib.contextmanager
+def _within(seconds: float, event: str, folder: Path) -> Iterator[None]:
+    """End the process, well, if the block takes longer. What the processor has spent so far counts, as that is about
+    how long ago the process was started.
+    """
+    over = threading.Lock()
+
+    def end() -> NoReturn:
+        over.acquire()
+        write_log(folder, f"{event}: gave up after {seconds:g} s")
+        os._exit(0)
+
+    timer = threading.Timer(max(seconds - time.process_time(), 0.01), end)
+    timer.daemon = True
+    timer.start()
+    logging.getLogger("recall_core").setLevel(logging.CRITICAL)  # a hook's stderr is shown to the user
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if not over.acquire(blocking=False):  # it is about to end
+            time.sleep(60)
