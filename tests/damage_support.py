@@ -9,15 +9,12 @@ from __future__ import annotations
 import contextlib
 import math
 import sqlite3
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
-from store_support import use_small_index
 from support import HashedEmbedder
 
 from recall_core import Memory, Settings
@@ -309,16 +306,3 @@ HARMS: dict[str, Harm] = {
     "the schema version is none": Harm(("schema-version",), ("PRAGMA user_version = 0",)),
     "the application id is another's": Harm(("application-id",), ("PRAGMA application_id = 4711",)),
 }
-
-
-def _repair(path: str) -> None:
-    use_small_index(pytest.MonkeyPatch())
-    with open_memory(path) as memory:
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.readline()
-        memory.repair(progress=lambda line: None)
-
-
-if __name__ == "__main__":
-    _repair(sys.argv[1])

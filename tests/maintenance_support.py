@@ -18,6 +18,7 @@ from typing import Self
 
 import apsw
 import pytest
+from damage_support import CHUNKED
 from store_support import embedder, run_python, use_small_index
 
 from recall_core import Memory
@@ -107,6 +108,7 @@ WORKS = {
     "backup": lambda memory, path, tell: memory.backup(f"{path}.copy", force=True, progress=tell),
     "dict add": lambda memory, path, tell: memory.add_words("灰度发布平台", progress=tell),
 }
+REPAIR = {"repair": lambda memory, path, tell: memory.repair(progress=tell)}
 
 
 def _serve(work: str) -> None:
@@ -148,9 +150,9 @@ def _run(work: str, path: str, moment: int, told: int) -> None:
 
     try:
         apsw.connection_hooks.append(watch)
-        with Memory.open(path, embedder=embedder()) as memory:
+        with Memory.open(path, embedder=embedder(), settings=CHUNKED if work in REPAIR else None) as memory:
             begun = True
-            WORKS[work](memory, path, tick)
+            {**WORKS, **REPAIR}[work](memory, path, tick)
         os.write(told, str(count).encode())
         code = 0
     except Exception:
