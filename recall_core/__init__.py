@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .transfer.report import Exported, Imported
     from .view import View
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "CHAT_HISTORY",

@@ -6,6 +6,6 @@ from .factory import RecallEmbeddingFunction, disable, enable
 from .memory import RecallMemory, recall_memory
 from .storage import RecallStorage
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = ["RecallEmbeddingFunction", "RecallMemory", "RecallStorage", "disable", "enable", "recall_memory"]

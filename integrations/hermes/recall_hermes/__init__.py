@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .provider import RecallMemoryProvider
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = ["RecallMemoryProvider", "register"]
 

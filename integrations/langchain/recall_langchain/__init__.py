@@ -10,7 +10,7 @@ from .store import RecallStore
 from .tools import recall_tools
 from .vectorstore import RecallVectorStore
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "RecallChatMessageHistory",

@@ -8,6 +8,6 @@ from .memory_block import RecallMemoryBlock
 from .retriever import RecallRetriever
 from .vector_store import RecallVectorStore
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = ["RecallChatStore", "RecallEmbedding", "RecallMemoryBlock", "RecallRetriever", "RecallVectorStore"]
