@@ -182,7 +182,9 @@ def _remove_records(engine: Engine, part: _Part, ids: Sequence[str]) -> int:
     selection = replace(part.base, where=part.wanted)
     if not part.final:
         return store.trash.put(ids, selection, engine.now())
+    sessions = store.sessions.holding(ids)
     deleted = store.records.delete(ids, selection)
+    store.sessions.drop_bare(sessions)
     while part.hard and store.trash.delete(replace(part.base, ignores_expiry=True), BATCH, ids):
         pass
     return deleted

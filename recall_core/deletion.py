@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .engine import Engine, Progress
 from .errors import ClosedError, StoreError
-from .filters import Selection
+from .filters import Selection, restricts_records
 from .models import Forgotten, Record
 from .times import MICROS_PER_DAY
 
@@ -66,14 +66,19 @@ def forget_records(
     while page := store.records.page(selection, BATCH, after):
         ids, after = [record.id for record in page], page[-1].id
         with store.records.transaction():
+            sessions = store.sessions.holding(ids)
             if hard:
                 count += store.records.delete(ids, selection)
             else:
                 count += store.trash.put(ids, selection, engine.now())
                 purge_trash(engine, PURGED)
+            store.sessions.drop_bare(sessions)
         if progress is not None:
             progress(count)
     if hard:
+        store.sessions.drop_bare(store.trash.sessions(selection))
+        if not restricts_records(selection):  # of sessions that never held a message, too
+            store.cleaning.drop_titles(selection.scope, engine.now() + 1)
         while deleted := store.trash.delete(selection, BATCH):
             count += deleted
         erase(engine)

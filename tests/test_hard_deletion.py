@@ -95,6 +95,18 @@ def test_a_session_in_the_trash_is_deleted_for_good_with_it(db_path, memory):
     assert memory.deleted() == []
 
 
+def test_forgetting_a_scope_for_good_leaves_no_title_of_its_sessions(db_path, memory):
+    for scope in ("user/42", "user/43"):
+        memory.session("said", scope=scope, title=SECRET).append("user", "hello", id=scope)
+        memory.session("empty", scope=scope, title=SECRET)
+    memory.delete("user/42")  # its title stays, until the message itself is forgotten for good
+    memory.forget(scope="user/42", hard=True)
+    assert memory.scoped("user/42").sessions() == []
+    assert len(memory.scoped("user/43").sessions()) == 2
+    memory.forget(everything=True, hard=True)
+    assert (memory.sessions(), find_words(db_path)) == ([], set())
+
+
 def test_without_a_trash_all_deletions_are_for_good(db_path, clock):
     with Memory.open(db_path, embedder=None, clock=clock, settings=Settings(trash_days=0)) as memory:
         memory.add(TEXT, id="secret")

@@ -236,6 +236,26 @@ def test_a_session_comes_back_with_its_title(memory):
     assert (talk.messages(), talk.title) == (messages, "Rockets")
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_title_goes_with_the_last_message_that_is_forgotten(memory, hard):
+    talk = memory.session("talk", title="Rockets")
+    messages = [talk.append("user", f"message {turn}", turn=turn, tags=[f"t{turn}"]) for turn in range(2)]
+    memory.session("empty", title="Nothing said yet")
+    memory.forget(tags=["t0"], hard=hard)
+    assert talk.title == "Rockets"
+    memory.forget(tags=["t1"], hard=hard)
+    assert (talk.title, [session.id for session in memory.sessions()]) == (None, ["empty"])
+    restored = memory.restore([message.id for message in messages])
+    assert (len(restored), talk.title) == ((0, None) if hard else (2, "Rockets"))
+
+
+def test_a_title_goes_with_messages_that_have_expired(memory, clock):
+    memory.session("talk", title="Rockets").append("user", "for a while", ttl=60)
+    clock.advance(seconds=120)
+    memory.cleanup()
+    assert memory.sessions() == []
+
+
 def test_deletion_keeps_its_count(memory):
     add_both(memory)
     assert memory.delete(["r", "r", "other", "unknown"]) == 2

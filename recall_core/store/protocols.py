@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..filters import Selection
 from ..models import OnDuplicate, Record, Span
@@ -203,6 +203,13 @@ class Holdings:
     records: int
     chunks: int
     vectors: int
+
+
+class SessionKey(NamedTuple):
+    """What tells a conversation from all others."""
+
+    scope: str
+    id: str
 
 
 @dataclass(frozen=True, slots=True)

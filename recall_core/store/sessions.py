@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
+
 from ..filters import Selection, restricts_records
 from ..models import Record
 from .compile import SQLValue, compile_scope, compile_selection
 from .connection import select, select_one
 from .database import Database
-from .protocols import SessionInfo
+from .protocols import SessionInfo, SessionKey
 from .rows import RECORD_COLUMNS, row_record
 
 LIST = """
@@ -38,6 +41,12 @@ ON CONFLICT(scope, id) DO UPDATE SET title = excluded.title, created_at = exclud
 """
 TITLES = "SELECT scope, id, title, created_at, created_at, 0 FROM session AS record WHERE title IS NOT NULL AND {which}"
 HELD = "(scope, id) IN (SELECT scope, session FROM record WHERE {selection})"
+HOLDING = """
+SELECT DISTINCT scope, session FROM record WHERE id IN (SELECT value FROM json_each(?)) AND session IS NOT NULL
+"""
+DROP_BARE = """
+DELETE FROM session WHERE scope = ?1 AND id = ?2 AND NOT EXISTS (SELECT 1 FROM record WHERE scope = ?1 AND session = ?2)
+"""
 # `before` is a record of the session; the page ends with the one in front of it.
 PAGE = f"""
 SELECT * FROM (
@@ -111,6 +120,16 @@ class SessionTable:
         sql = PAGE.format(selection=clause.sql, before="" if before is None else BEFORE)
         with self._database.read() as connection:
             return [row_record(row) for row in select(connection, sql, (*bindings, limit))]
+
+    def holding(self, ids: Sequence[str]) -> list[SessionKey]:
+        """Return the sessions that hold any of these records."""
+        with self._database.read() as connection:
+            return [SessionKey(*row) for row in select(connection, HOLDING, (json.dumps(ids),))]
+
+    def drop_bare(self, keys: Iterable[SessionKey]) -> None:
+        """Delete the titles of those of these sessions that hold no record any more."""
+        with self._database.write() as connection:
+            connection.executemany(DROP_BARE, list(keys))
 
     def delete(self, scope: str, session: str) -> int:
         """Delete a session: its records and its title; return the number of records."""

@@ -11,14 +11,15 @@ from ..models import Record
 from .compile import SQLValue, compile_selection
 from .connection import select, select_one
 from .database import Database
-from .protocols import OWN_SPACE, RESERVED, ChunkDraft, Stored, Trashed
+from .protocols import OWN_SPACE, RESERVED, ChunkDraft, SessionKey, Stored, Trashed
 from .records import insert_chunk
 from .rows import COLUMNS, RECORD_COLUMNS, TEXT_COLUMNS, clean_values, row_record, text_hash
 
 NAMES = ", ".join(COLUMNS)
 PUT = f"""
 INSERT INTO trash(record_key, deleted_at, title, {NAMES})
-SELECT record.key, ?, ?, {RECORD_COLUMNS} FROM record WHERE {{which}} ORDER BY record.key
+SELECT record.key, ?, (SELECT title FROM session WHERE session.scope = record.scope AND session.id = record.session),
+  {RECORD_COLUMNS} FROM record WHERE {{which}} ORDER BY record.key
 """
 # Vectors that callers brought can't be made anew. CROSS JOIN keeps SQLite from reading all vectors of the file first.
 PUT_VECTORS = """
@@ -67,14 +68,12 @@ class TrashTable:
         """Move the selected ones of these records into the trash, at `now` (microseconds); return how many."""
         clause = compile_selection(selection)
         which = f"id IN (SELECT value FROM json_each(?)) AND {clause.sql}"
-        return self._put(which, (json.dumps(ids), *clause.bindings), now, None)
+        return self._put(which, (json.dumps(ids), *clause.bindings), now)
 
     def put_session(self, scope: str, session: str, now: int) -> int:
         """Move a session into the trash: its records, and with them its title; return the number of records."""
         with self._database.write() as connection:
-            sql = "SELECT title FROM session WHERE scope = ? AND id = ?"
-            row = select_one(connection, sql, (scope, session))
-            moved = self._put("scope = ? AND session = ?", (scope, session), now, row[0] if row else None)
+            moved = self._put("scope = ? AND session = ?", (scope, session), now)
             connection.execute("DELETE FROM session WHERE scope = ? AND id = ?", (scope, session))
         return moved
 
@@ -125,6 +124,13 @@ class TrashTable:
             connection.execute("DELETE FROM trash WHERE key = ?", (entry.key,))
             return Stored(record, keys)
 
+    def sessions(self, selection: Selection) -> list[SessionKey]:
+        """Return the sessions that selected entries were messages of."""
+        clause = compile_selection(selection)
+        sql = f"SELECT DISTINCT scope, session FROM trash AS record WHERE session IS NOT NULL AND {clause.sql}"
+        with self._database.read() as connection:
+            return [SessionKey(*row) for row in select(connection, sql, clause.bindings)]
+
     def count_ids(self, ids: Sequence[str], selection: Selection) -> int:
         """Count those of these ids that a selected record or entry has."""
         clause = compile_selection(selection)
@@ -159,10 +165,10 @@ class TrashTable:
             connection.execute(f"DELETE FROM trash WHERE key IN ({keys})", bindings)
             return connection.changes()
 
-    def _put(self, which: str, bindings: Sequence[SQLValue], now: int, title: str | None) -> int:
+    def _put(self, which: str, bindings: Sequence[SQLValue], now: int) -> int:
         with self._database.write() as connection:
             ((last,),) = select(connection, "SELECT ifnull(max(key), 0) FROM trash")
-            connection.execute(PUT.format(which=which), (now, title, *bindings))
+            connection.execute(PUT.format(which=which), (now, *bindings))
             moved = connection.changes()
             connection.execute(PUT_VECTORS, (last,))
             connection.execute(TAKE_OUT, (last,))
