@@ -37,7 +37,7 @@ def back_up(engine: Engine, path: str | Path, *, force: bool = False, progress: 
 
 def _check_target(engine: Engine, target: Path, force: bool) -> None:
     source = engine.store.path
-    if str(target) == MEMORY_PATH or target.is_dir():
+    if str(target) == MEMORY_PATH or target.name == "-" or target.is_dir():
         raise InvalidInputError(f"{target} is no path of a file; give one such as backup.db")
     if not target.parent.is_dir():
         raise InvalidInputError(f"the folder {target.parent} does not exist; create it first")

@@ -99,7 +99,9 @@ def test_a_memory_that_is_in_use_is_no_target(path, copy):
         assert other.count() == 1
 
 
-@pytest.mark.parametrize("target", [":memory:", "", 5, "{folder}", "{folder}/missing/copy.db", "{folder}/memory.db/x"])
+@pytest.mark.parametrize(
+    "target", [":memory:", "", "-", 5, "{folder}", "{folder}/missing/copy.db", "{folder}/memory.db/x"]
+)
 def test_what_is_no_path_of_a_new_file_is_refused(path, target):
     target = target.format(folder=path.parent) if isinstance(target, str) else target
     with open_memory(path) as memory, pytest.raises(InvalidInputError):

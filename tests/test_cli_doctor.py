@@ -76,3 +76,13 @@ def test_the_command_repairs_with_another_model_s_file(path):
 @pytest.mark.parametrize("options", [["--dry-run"], ["--quick", "--repair"]])
 def test_options_that_do_not_go_together_are_refused(path, options):
     assert run(path, "doctor", *options).exit_code == 2
+
+
+@pytest.mark.parametrize("options", [[], ["--quick"], ["--repair"]])
+def test_a_file_that_can_not_be_reached_is_not_called_damaged(path, options):
+    folder = run(path.parent, "doctor", *options)
+    assert (folder.exit_code, "it is a folder" in folder.stderr) == (3, True)
+    path.with_name(path.name + "-wal").mkdir()  # as where the log can't be opened for want of permission
+    done = run(path, "doctor", *options)
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "can't be opened" in done.stderr

@@ -69,6 +69,8 @@ def test_forget_tells_what_it_would_delete_and_deletes_it_when_told_to(db_path):
 def test_forget_of_nothing_deletes_nothing(db_path):
     store(db_path, DEPLOY)
     assert run(db_path, "forget", "--tag", "unknown", "--yes").stdout == "deleted 0\n"
+    assert run(db_path, "forget", "--tag", "unknown", "--dry-run").stdout == "would delete 0\n"
+    assert not run_json(db_path, "forget", "--tag", "unknown", "--yes")["dry_run"]
     result = run(db_path, "forget", "--yes")
     assert (result.exit_code, "nothing to select by" in result.stderr) == (2, True)
 

@@ -110,6 +110,12 @@ def test_arguments_that_are_no_utf8_are_taken(db_path):
 # how it ends
 
 
+@pytest.mark.parametrize("command", ["list", "deleted", "similar", "topics"])
+def test_a_number_of_lines_below_none_is_refused(db_path, command):
+    store(db_path, "one")
+    assert run(db_path, command, "-n", "-1").exit_code == 2
+
+
 @pytest.mark.skipif(os.name != "posix", reason="what a closed pipe does elsewhere differs")
 @pytest.mark.parametrize("arguments", [["list", "-n", "9999"], ["list", "-n", "9999", "--json"]])
 def test_a_reader_that_goes_away_is_no_failure_worth_a_word(db_path, arguments):

@@ -39,7 +39,13 @@ SHOWN_TEXT = 100  # characters of a memory
     help="How much of a text's words another has to share.",
 )
 @click.option(
-    "--limit", "-n", metavar="N", type=int, default=20, show_default=True, help="Show at most so many groups."
+    "--limit",
+    "-n",
+    metavar="N",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Show at most so many groups.",
 )
 @db_option
 @json_option
@@ -97,7 +103,9 @@ def merge(ids: Sequence[str], into: str | None, dry_run: bool, yes: bool, db: st
 @where_option
 @click.option("--since", metavar="TIME|30d", default="30d", show_default=True, help="Where the period begins.")
 @until_option
-@click.option("--limit", "-n", metavar="N", type=int, default=20, show_default=True, help="At most so many topics.")
+@click.option(
+    "--limit", "-n", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="At most so many topics."
+)
 @db_option
 @json_option
 def topics(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -56,7 +57,9 @@ def restore(ids: Sequence[str], db: str | None, model: str | None, as_json: bool
 
 @click.command()
 @scope_option
-@click.option("--limit", "-n", metavar="N", type=int, default=100, show_default=True, help="Show at most so many.")
+@click.option(
+    "--limit", "-n", metavar="N", type=click.IntRange(0), default=100, show_default=True, help="Show at most so many."
+)
 @click.option("--after", metavar="ID", help="Go on behind this id.")
 @db_option
 @json_option
@@ -127,10 +130,11 @@ def forget(
                 _ask(found)
             with show_records("deleted") as (show, _):
                 found = memory.forget(**arguments, progress=show)
+    found = replace(found, dry_run=dry_run)
     if as_json:
         sample = [record_shape(record) for record in found.sample]
         write_json({"count": found.count, "hard": found.hard, "dry_run": found.dry_run, "sample": sample})
-    elif found.dry_run and found.count:
+    elif dry_run:
         print_list(found.sample)
         write(f"would delete {found.count:,}{_for_good(found)}")
     else:

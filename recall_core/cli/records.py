@@ -30,7 +30,9 @@ SHOWN_TEXT = 60  # characters of each
 @scope_option
 @session_option
 @where_option
-@click.option("--limit", "-n", metavar="N", type=int, default=100, show_default=True, help="Show at most so many.")
+@click.option(
+    "--limit", "-n", metavar="N", type=click.IntRange(0), default=100, show_default=True, help="Show at most so many."
+)
 @click.option("--after", metavar="ID", help="Go on behind this id.")
 @db_option
 @json_option

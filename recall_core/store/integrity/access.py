@@ -9,10 +9,11 @@ from typing import Protocol
 
 import apsw
 
-from ...errors import StoreError
+from ...errors import StoreError, StoreUnavailableError
 from ..connection import MEMORY_PATH, busy_handler
 from ..database import Database
 from ..faults import translate_errors
+from ..filesystem import explain_kind
 
 
 class Access(Protocol):
@@ -133,6 +134,8 @@ def _connect(path: str) -> apsw.Connection:
     """Open a file for reading and writing, or else for reading."""
     if path == MEMORY_PATH or not Path(path).exists():
         raise apsw.CantOpenError(f"there is no file at {path}")
+    if reason := explain_kind(path):
+        raise StoreUnavailableError(f"{path} can't be examined: {reason}")
     try:
         return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError:

@@ -15,6 +15,8 @@ from ..schema import APPLICATION_ID
 from . import codes, keyword_index, objects, pages, rows, tables
 from .access import Access
 
+# The file can't be reached, which says nothing about what is in it.
+UNREACHED = (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError)
 # Words that came or went, while not all records are indexed by that yet.
 CHANGED_WORDS = """
 SELECT one.value FROM meta, json_each(CASE WHEN json_valid(meta.value) THEN meta.value ELSE '{}' END, '$.words') AS one
@@ -126,7 +128,7 @@ def _is_memory(access: Access) -> bool:
     try:
         with access.read() as connection:
             return connection.pragma("application_id") == APPLICATION_ID or objects.known_version(connection) > 0
-    except apsw.NotADBError:
+    except (apsw.NotADBError, *UNREACHED):
         raise
     except apsw.Error:
         return True
@@ -139,7 +141,7 @@ def _bind(check: tables.RowCheck, clock: Callable[[], int]) -> Callable[[Access]
 def _attempt(check: _Check, access: Access) -> Iterator[Damage]:
     try:
         yield from check.find(access)
-    except apsw.BusyError:
+    except (apsw.BusyError, *UNREACHED):
         raise
     except (apsw.Error, UnicodeDecodeError) as error:
         yield make_damage("unexamined", detail=f"{check.name} could not be examined: {error}")
