@@ -8,9 +8,11 @@ The budget is lifted, so that the whole time is seen. The time of the processor 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -46,22 +48,40 @@ def fill(db: Path, project: Path, count: int) -> None:
         )
 
 
-def call(prompt: str, number: int, project: Path) -> tuple[float, float, bool]:
+def call(prompt: str | None, name: object, project: Path) -> tuple[float, float, bool]:
     """Return the seconds to the end of a hook, those of the processor, and whether it found something."""
-    payload = {"session_id": f"s{number}", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+    payload = {"session_id": f"s{name}", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": prompt}
     started = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, "hook", "user-prompt-submit"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(payload).encode())
+    process.stdin.write(b"{" if prompt is None else json.dumps(payload).encode())
     process.stdin.close()
     output = process.stdout.read()
     _, _, used = os.wait4(process.pid, 0)
     process.returncode = 0
     process.stdout.close()
     return time.perf_counter() - started, used.ru_utime + used.ru_stime, bool(output)
+
+
+def call_oddly(db: Path, project: Path, runs: int) -> None:
+    """Print how long hooks take that have nothing to work with, or too much."""
+    large = "how do we restart the database gateway after a backup? " + "x = 1\n" * 900_000
+    for name, prompt, path in (
+        ("no memory", PROMPTS[0], db.with_name("missing.db")),
+        ("no JSON", None, db),
+        ("a prompt of 5 MB", large, db),
+        ("locked by a writer", PROMPTS[0], db),
+    ):
+        os.environ["RECALL_DB"] = str(path)
+        with contextlib.ExitStack() as stack:
+            if name.startswith("locked"):
+                writer = stack.enter_context(contextlib.closing(sqlite3.connect(db)))
+                writer.execute("BEGIN IMMEDIATE")
+            times = sorted(call(prompt, f"{name} {number}", project)[0] for number in range(runs))
+        print(f"{name}: median {statistics.median(times):.3f} s, p95 {times[int(0.95 * (runs - 1))]:.3f} s")
 
 
 def main() -> None:
@@ -78,6 +98,7 @@ def main() -> None:
         fill(Path(folder) / "memory.db", project, arguments.texts)
         call(PROMPTS[0], -1, project)
         done = [call(PROMPTS[number % len(PROMPTS)], number, project) for number in range(arguments.runs)]
+        call_oddly(Path(folder) / "memory.db", project, 20)
     print(f"{arguments.texts} memories, {len(done)} calls, {sum(found for _, _, found in done)} with a block")
     for place, what in enumerate(("from start to end", "of the processor")):
         times = sorted(one[place] for one in done)

@@ -329,3 +329,15 @@ def test_a_missing_model_is_told(db_path, tmp_path):
     result = run(db_path, "add", "x", "--model", str(tmp_path / "nowhere"))
     assert result.exit_code == 3
     assert "nowhere" in result.stderr
+
+
+# mcp
+
+
+def test_without_the_sdk_the_server_says_what_to_install(db_path):
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is not None:
+        pytest.skip("the SDK is installed here")
+    done = run_process(db_path, "mcp")
+    assert (done.returncode, done.stdout, b"dualrecall[mcp]" in done.stderr) == (2, b"", True)

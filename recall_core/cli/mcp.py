@@ -57,19 +57,17 @@ def mcp(
     """
     from recall_core.mcp_server.answers import Answers
 
+    _need_sdk()
     folder = Path(project or os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     chosen = choose_scope(sharing, client, folder) if scope is None else check_scope(scope)
     answers = Answers(lambda: open_server_memory(db, model, redact=not no_redact), chosen, client)
     if not http:
         from recall_core.mcp_server.stdio import serve_stdio, take_stdout
 
-        stdout = take_stdout()
-        _need_sdk()
-        serve_stdio(answers, stdout)
+        serve_stdio(answers, take_stdout())
         return
     from recall_core.mcp_server.http import HOST, find_token, serve_http
 
-    _need_sdk()
     file = Path(token_file).expanduser() if token_file else locate(None).parent / "mcp-token"
     token = find_token(os.environ.get("RECALL_MCP_TOKEN"), file)
     shown = "RECALL_MCP_TOKEN" if "RECALL_MCP_TOKEN" in os.environ else file

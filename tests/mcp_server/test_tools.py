@@ -143,6 +143,23 @@ def test_two_hundred_calls_at_once(connect):
     run(work)
 
 
+def test_who_asks_for_progress_is_told(connect):
+    async def work():
+        seen = []
+
+        async def note(progress, total, message):
+            seen.append((progress, total))
+
+        async with connect() as client:
+            await client.session.call_tool("store_memory", {"text": COFFEE}, progress_callback=note)
+            with anyio.fail_after(30):
+                while len(seen) < 2:
+                    await anyio.sleep(0.05)
+        assert seen == [(0, 1), (1, 1)]
+
+    run(work)
+
+
 def test_a_memory_is_a_resource_and_a_prompt_brings_what_is_remembered(connect, db_path):
     async def work():
         async with connect() as client:
