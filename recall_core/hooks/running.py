@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PROMPT_BUDGET = 0.28  # seconds, the start of the process included; 0.3 are promised
 BUDGET = 8.0
 LOG_BYTES = 1_000_000
+LONGEST_START = 30.0  # seconds; a longer one is a clock of another kind
 
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "session-end")
 _NAMES = {"session-start": "SessionStart", "user-prompt-submit": "UserPromptSubmit"}
@@ -88,9 +89,7 @@ def _capture(event: str, payload: Payload, open_memory: OpenMemory) -> None:
 
 @contextlib.contextmanager
 def _within(seconds: float, event: str, folder: Path) -> Iterator[None]:
-    """End the process, well, if the block takes longer. What the processor has spent so far counts, as that is about
-    how long ago the process was started.
-    """
+    """End the process, well, if the block takes longer, the time since the process was started included."""
     over = threading.Lock()
 
     def end() -> NoReturn:
@@ -98,7 +97,7 @@ def _within(seconds: float, event: str, folder: Path) -> Iterator[None]:
         write_log(folder, f"{event}: gave up after {seconds:g} s")
         os._exit(0)
 
-    timer = threading.Timer(max(seconds - time.process_time(), 0.01), end)
+    timer = threading.Timer(max(seconds - _find_age(), 0.01), end)
     timer.daemon = True
     timer.start()
     logging.getLogger("recall_core").setLevel(logging.CRITICAL)  # a hook's stderr is shown to the user
@@ -108,3 +107,15 @@ def _within(seconds: float, event: str, folder: Path) -> Iterator[None]:
         timer.cancel()
         if not over.acquire(blocking=False):  # it is about to end
             time.sleep(60)
+
+
+def _find_age() -> float:
+    """Return how many seconds ago this process was started; where the system does not say, what the processor has spent
+    on it, which is less.
+    """
+    spent = time.process_time()
+    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
+        started = int(Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+        return age if spent <= age <= LONGEST_START else spent
+    return spent
