@@ -44,6 +44,7 @@ ASSIGNMENT = (
 )
 ASSIGNED = ("pass", "pwd", "secret", "key", "token", "credential", "密码", "口令", "密钥", "令牌")
 OPTION = rf"(?i)(?<=\s--)(?P<name>[a-z-]{{0,20}}?(?:{NAMES}))\s{{1,3}}{VALUE}"
+ELEMENT = rf"(?i)<(?:[\w.:-]{{0,40}}?)(?P<name>{NAMES})>(?:(?P<quoted>[^<>\r\n]{{3,512}}+)|(?P<bare>(?!)))</"
 CARD_NUMBER = (
     r"(?<![A-Za-z0-9_.+/-])[0-9]{4}"
     r"(?:(?P<gap>[ -])(?:[0-9]{4}(?P=gap)[0-9]{4}(?P=gap)[0-9]{4}|[0-9]{6}(?P=gap)[0-9]{5})|[0-9]{11,15})"
@@ -135,5 +136,6 @@ RULES = (
     Rule("aws secret", re.compile(AWS_SECRET), (MARK + "aws key]",), _mixed, 1),
     Rule("", re.compile(ASSIGNMENT), ASSIGNED, is_assigned_secret),
     Rule("", re.compile(OPTION), ("--",), is_flag_value),
+    Rule("", re.compile(ELEMENT), ("</",), is_assigned_secret),
     Rule("card number", re.compile(CARD_NUMBER), (), has_card_number),
 )  # fmt: skip

@@ -62,6 +62,8 @@ TOKENS_BY_NAME = {**{name: (name, token) for name, token in TOKENS.items()}, **M
 ASSIGNMENTS = {
     'password = "hunter2x"': 'password = "[redacted: password]"',
     "PASSWORD=hunter2x": "PASSWORD=[redacted: password]",
+    "<user>ci</user><password>hunter2x</password>": "<user>ci</user><password>[redacted: password]</password>",
+    f"<ApiKey>{HEX}</ApiKey>": "<ApiKey>[redacted: api key]</ApiKey>",
     "export PGPASSWORD=letmein": "export PGPASSWORD=[redacted: password]",
     "dbPassword: hunter2x\n": "dbPassword: [redacted: password]\n",
     '{"password": "password123"}': '{"password": "[redacted: password]"}',
@@ -93,6 +95,7 @@ ASSIGNMENTS = {
 }
 
 INNOCENT = [
+    "<password>${env.DEPLOY_PASSWORD}</password>, <password>string</password>, <token>NN</token>",
     "Deploy with docker-compose; the tokens used were 4096 and max_tokens: 2048.",
     "commit 0aae73f0c5d1e5f3b8a9c2d4e6f708192a3b4c5d fixes it, see ef730a4",
     f"the record {UUID} was moved",
