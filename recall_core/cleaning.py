@@ -80,7 +80,8 @@ def clean_up(
     purged = 0
     while gone := purge_trash(engine, BATCH):
         purged += gone
-    if purged or any(part.final and part.deleted for part in parts):
+    final = any(part.final and part.deleted for part in parts)
+    if purged or final or (is_final(engine, hard) and engine.store.remains.count()):  # what was interrupted
         erase(engine)
     return _report(parts, purged, dry_run=False)
 

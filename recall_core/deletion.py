@@ -33,7 +33,7 @@ def delete_records(engine: Engine, ids: Sequence[str], selection: Selection, *, 
         store.records.delete(ids, selection)
         while store.trash.delete(selection, BATCH, ids):
             pass
-    if count:
+    if count or store.remains.count():  # what an interrupted call has left
         erase(engine)
     return count
 

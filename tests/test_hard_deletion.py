@@ -50,6 +50,7 @@ DELETIONS = {
     "forget": forget,
     "forget of what is in the trash": lambda memory: (memory.delete("secret"), forget(memory))[1],
     "delete of a session": lambda memory: memory.session("talk").delete(hard=True),
+    "cleanup": lambda memory: memory.cleanup(below_importance=1, where={"@id": "secret"}, hard=True).unimportant,
 }
 
 
@@ -185,6 +186,23 @@ def test_clearing_goes_on_where_it_was_interrupted(db_path, memory, monkeypatch)
     memory.add("rockets are added meanwhile")
     memory.delete("secret", hard=True)
     assert (remains.count(), find_words(db_path), faults(db_path)) == (0, set(), [])
+
+
+@pytest.mark.parametrize("delete", DELETIONS.values(), ids=DELETIONS)
+def test_a_deletion_that_was_interrupted_before_all_was_cleared_is_completed_by_the_same_call(
+    db_path, memory, monkeypatch, delete
+):
+    with monkeypatch.context() as patch:
+        patch.setattr("recall_core.store.remains.Remains.clear_terms", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            delete(memory)
+    assert find_words(db_path) != set()
+    assert delete(memory) == 0
+    assert find_words(db_path) == set()
+
+
+def interrupt(*_args):
+    raise KeyboardInterrupt
 
 
 def test_a_deletion_during_a_repair_is_completed_after_it(db_path, memory, caplog):

@@ -125,8 +125,8 @@ def forget(
     }
     with open_existing(db) as memory:
         found = memory.forget(**arguments, dry_run=True)
-        if not dry_run and found.count:
-            if not yes:
+        if not dry_run and (found.count or hard):  # an interrupted one may have deleted all, and cleared nothing
+            if not yes and found.count:
                 _ask(found)
             with show_records("deleted") as (show, _):
                 found = memory.forget(**arguments, progress=show)

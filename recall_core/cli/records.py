@@ -24,6 +24,7 @@ hard_option = click.option(
 )
 SHOWN = 10  # memories named before asking whether to delete them
 SHOWN_TEXT = 60  # characters of each
+PAGE = 1_000  # deleted memories that are looked through at a time
 
 
 @click.command("list")
@@ -118,9 +119,20 @@ def _delete(memory: Memory, ids: list[str], hard: bool) -> list[str]:
     moved = {id for id in ids if memory.delete(id)}
     if not hard:
         return [id for id in ids if id in moved]
-    before = {id for id in ids if id not in moved and memory.delete(id, hard=True)}  # had been deleted already
-    memory.delete(moved, hard=True)  # at once: clearing the file costs the same for one and for many
-    return [id for id in ids if id in moved | before]
+    left = [id for id in ids if id not in moved]
+    known = moved | _find_deleted(memory, left)
+    memory.delete(known, hard=True)  # at once: clearing the file costs the same for one and for many
+    known |= {id for id in left if id not in known and memory.delete(id, hard=True)}  # expired in the trash
+    return [id for id in ids if id in known]
+
+
+def _find_deleted(memory: Memory, ids: Sequence[str]) -> set[str]:
+    """Return which of these memories had been deleted already."""
+    wanted, found, after = set(ids), set[str](), None
+    while wanted - found and (page := memory.deleted(limit=PAGE, after=after)):
+        found |= wanted & {one.record.id for one in page}
+        after = page[-1].record.id
+    return found
 
 
 def _ask(memory: Memory, ids: Sequence[str], hard: bool) -> None:
