@@ -86,3 +86,15 @@ def test_a_file_that_can_not_be_reached_is_not_called_damaged(path, options):
     done = run(path, "doctor", *options)
     assert (done.exit_code, done.stdout) == (3, "")
     assert "can't be opened" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["{bad", "null", "[1]", '{"words": [1, {}], "by": 5, "after": "x"}', '"text"'])
+def test_notes_of_unfinished_work_that_are_damaged_stop_nothing(path, value):
+    for key in ("changed_words", "changed_words_progress", "reindex"):
+        run_sql(path, f"INSERT OR REPLACE INTO meta VALUES ('{key}', '{value}')")
+    for command in (["doctor"], ["stats"], ["doctor", "--repair"], ["reindex"], ["dict", "add", "火箭", "--reindex"]):
+        done = run(path, *command)
+        assert isinstance(done.exception, SystemExit | None), command
+        assert done.exit_code in (0, 1), done.stderr
+    assert run(path, "reindex", "--words").exit_code == 0
+    assert examine(path) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import apsw
 
@@ -23,7 +23,8 @@ ADVANCE = """
 INSERT INTO meta(key, value) SELECT ?1, json_object('by', ?2, 'after', ?3)
 WHERE EXISTS (SELECT 1 FROM meta WHERE key = ?4 AND value = ?2) AND EXISTS (SELECT 1 FROM meta WHERE key = ?5)
 ON CONFLICT(key) DO UPDATE SET value = excluded.value
-WHERE json_extract(value, '$.by') <> ?2 OR json_extract(value, '$.after') < ?3
+WHERE CASE WHEN json_valid(value) THEN json_extract(value, '$.by') IS NOT ?2
+  OR ifnull(json_extract(value, '$.after') < ?3, 1) ELSE 1 END
 """
 
 
@@ -58,9 +59,8 @@ class DictionaryTable:
         """Return the words that were added or removed and that not all records are indexed by yet."""
         with self._database.read() as connection:
             words, version = _changed(connection), _version(connection)
-            row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (PROGRESS,))
-        known = {} if row is None else json.loads(row[0])
-        return WordsToIndex(words, version, int(known["after"]) if known.get("by") == version else FIRST_KEY)
+            known = read_note(connection, PROGRESS)
+        return WordsToIndex(words, version, find_progress(known, version))
 
     def advance(self, version: str, after: int) -> None:
         """Note that all records up to the key `after` are indexed by the words that changed up to this version."""
@@ -76,14 +76,30 @@ class DictionaryTable:
             return True
 
 
+def read_note(connection: apsw.Connection, key: str) -> dict[str, object]:
+    """Return an object that is noted in meta, an empty one if there is none, or if it is damaged."""
+    row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (key,))
+    try:
+        found = {} if row is None else json.loads(row[0])
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def find_progress(note: Mapping[str, object], by: str) -> int:
+    """Return behind which key a run goes on that notes how far it has come, `by` what it indexes."""
+    after = note.get("after")
+    return after if note.get("by") == by and isinstance(after, int) else FIRST_KEY
+
+
 def _version(connection: apsw.Connection) -> str:
     row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (VERSION,))
     return "" if row is None else str(row[0])
 
 
 def _changed(connection: apsw.Connection) -> frozenset[str]:
-    row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (CHANGED,))
-    return frozenset() if row is None else frozenset(json.loads(row[0])["words"])
+    words = read_note(connection, CHANGED).get("words")
+    return frozenset(word for word in words if isinstance(word, str)) if isinstance(words, list) else frozenset()
 
 
 def _note(connection: apsw.Connection, words: Collection[str]) -> None:

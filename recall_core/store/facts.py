@@ -17,7 +17,7 @@ SELECT name, model, dimensions, (SELECT count(*) FROM embedding WHERE space_id =
 BEHIND = """
 SELECT (SELECT count(*) FROM vector_change WHERE space_id IN (SELECT space_id FROM code_index)),
   (SELECT count(*) FROM record WHERE indexed = 0),
-  ifnull((SELECT json_array_length(value, '$.words') FROM meta WHERE key = 'changed_words'), 0)
+  ifnull((SELECT json_array_length(value, '$.words') FROM meta WHERE key = 'changed_words' AND json_valid(value)), 0)
 """
 TOTALS = """
 SELECT (SELECT count(*) FROM record), (SELECT count(*) FROM chunk),

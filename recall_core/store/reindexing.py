@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ..filters import Selection
 from ..models import Span
 from .compile import compile_selection
-from .connection import select, select_one
+from .connection import select
 from .database import Database
-from .dictionary import FIRST_KEY, SAVE
+from .dictionary import FIRST_KEY, SAVE, find_progress, read_note
 from .protocols import ChunkDraft, Indexed
 from .records import read_written
 
@@ -83,10 +83,9 @@ class ReindexTable:
         else begins anew.
         """
         with self._database.write() as connection:
-            row = select_one(connection, "SELECT value FROM meta WHERE key = ?", (MARK,))
-            known = {} if row is None else json.loads(row[0])
+            known = read_note(connection, MARK)
             if known.get("by") == by:
-                return int(known["after"])
+                return find_progress(known, by)
             connection.execute(SAVE, (MARK, json.dumps({"by": by, "after": FIRST_KEY})))
             return FIRST_KEY
 
