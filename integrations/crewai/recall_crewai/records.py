@@ -43,7 +43,8 @@ def to_new_record(record: MemoryRecord, space: str | None, **arguments: Any) -> 
 
 def find_vector(record: MemoryRecord) -> list[float] | None:
     """Return the vector of a record, None if it has none, or one of zeros, which has no direction."""
-    return record.embedding if record.embedding and any(record.embedding) else None
+    vector: Any = record.embedding  # an array, where an embedder makes arrays and CrewAI passes them on
+    return None if vector is None or not any(vector) else [float(number) for number in vector]
 
 
 def to_memory_record(record: Record, base: str, vector: Iterable[float] | None = None) -> MemoryRecord:

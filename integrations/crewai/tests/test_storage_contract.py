@@ -7,6 +7,7 @@ import threading
 import time
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
 from crewai.memory.storage.backend import EmbeddingDimensionMismatchError, StorageBackend
 from crewai.memory.types import MemoryRecord
@@ -225,6 +226,15 @@ def test_a_vector_of_another_length_is_refused_and_nothing_stored(storage):
         storage.search([1.0, 2.0, 3.0])
     with pytest.raises(EmbeddingDimensionMismatchError):
         storage.update(storage.list_records()[0].model_copy(update={"embedding": [1.0, 2.0]}))
+
+
+def test_vectors_may_be_arrays_as_embedders_make_them(storage):
+    record = make_record("the user loves sushi", KAMAL)
+    vector = np.array(record.embedding, np.float32)
+    storage.save([record.model_copy(update={"embedding": vector})])
+    storage.update(record.model_copy(update={"embedding": vector, "content": "the user loves ramen"}))
+    ((found, score),) = storage.search(vector)
+    assert (found.content, round(score, 3)) == ("the user loves ramen", 1.0)
 
 
 def test_threads_may_share_a_storage(storage):
