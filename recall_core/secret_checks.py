@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-# 口令 is a code word, too: 口令是 omega_555 names one, and who says so wants it to be known.
+# 口令 is a code word, too: that of a talk or a game (会话的口令是 omega_555) is meant to be known.
+# Any other opens a door.
+CODE_WORD_OF = re.compile(r"(?:会话|对话|聊天|活动|游戏|红包|接头|集合|聚会)\s{0,3}的?\s{0,3}\Z")
 WORDS_JOINED = re.compile(r"[a-z]+(?:_[a-z]+)*(?:_[0-9]{1,4})?")
 STRONG = re.compile(r"(?i)pass(?:word|wd|phrase|code)|pwd|secret|密码|口令")
 NAME = re.compile(
@@ -135,6 +137,10 @@ def _is_key_value(value: str) -> bool:
     return is_mixed(value) and (digits >= 3 or cased) and "://" not in value
 
 
+def _is_of_a_talk(match: re.Match[str]) -> bool:
+    return CODE_WORD_OF.search(match.string[max(0, match.start() - 12) : match.start()]) is not None
+
+
 def _is_bare_password(match: re.Match[str], value: str) -> bool:
     """Tell whether a value without quotes is a password and not a piece of code, a path or a word of a sentence."""
     if CALL.match(value) or DOTTED.fullmatch(value) or (match["name"].lower() == "pwd" and PATH.match(value)):
@@ -142,7 +148,7 @@ def _is_bare_password(match: re.Match[str], value: str) -> bool:
     separator = match["sep"].strip()
     following = match.string[match.end() : match.end() + 1]
     if separator.lower() in ("is", "是", "为"):
-        if match["name"] == "口令" and WORDS_JOINED.fullmatch(value):
+        if match["name"] == "口令" and WORDS_JOINED.fullmatch(value) and _is_of_a_talk(match):
             return False
         ends = separator != "is" and re.match(r"[\s\w]", following) is None  # in Chinese no word of the sentence
         return is_mixed(value) or (len(value) >= 6 and (value.isdigit() or ends))
