@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -100,13 +101,19 @@ def write_config(home: Path, values: Mapping[str, Any]) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all."""
+    """Write a file so that it is there as a whole or not at all, in the place that a link leads to, with its mode."""
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, "utf-8")
-    if path.exists():
-        beside.chmod(path.stat().st_mode & 0o777)
-    beside.replace(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        beside.touch()
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)  # before there is anything in it: a config may hold keys
+        beside.write_text(text, "utf-8", newline="")
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _read(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ SHIM = {
 }
 SCALAR = re.compile(r"""'[^'\n]*'|"[^"\n]*"|[^\s'"#,{}\[\]]+""")
 BEFORE = "provider-before"  # which provider was in use before, for `uninstall`
+DIGEST = "config-before"  # what the config is known by that there was before, "" if there was none
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ def install(home: Path) -> Installed:
         changed |= _write(folder / name, content.replace("{version}", __version__))
     if before != PROVIDER:
         _write(folder / BEFORE, before)
+        _write(folder / DIGEST, _digest(text) if (home / "config.yaml").exists() else "")
         changed |= _write(home / "config.yaml", set_provider(text, PROVIDER))
     return Installed(home, changed, before)
 
@@ -90,7 +93,8 @@ def uninstall(home: Path) -> Installed:
     changed = False
     memory = config.get("memory")
     if hasattr(memory, "get") and memory.get("provider") == PROVIDER:
-        changed |= _write(home / "config.yaml", set_provider(text, before))
+        changed = True
+        _undo(home / "config.yaml", text, before, folder / DIGEST)
     if folder.exists():
         if not _is_ours(folder):
             raise InvalidInputError(f"{folder} is another plugin, and stays")
@@ -99,16 +103,35 @@ def uninstall(home: Path) -> Installed:
     return Installed(home, changed, before)
 
 
+def _undo(path: Path, text: str, before: str, digest_file: Path) -> None:
+    """Give a config back the provider from before: to the letter, if nothing else in it has changed since."""
+    digest = digest_file.read_text("utf-8") if digest_file.exists() else None
+    end, given = _line_end(text), set_provider(text, before)
+    added = text.removesuffix(f"memory:{end}  provider: {PROVIDER}{end}")
+    if digest == "" and added == "":
+        path.resolve().unlink()
+        return
+    lines = rf"(?m)^( *provider:) {PROVIDER}(\r?\n)"
+    shapes = [given, added, added.removesuffix(end), re.sub(lines, "", text, count=1)]
+    shapes.append(text.replace(f", provider: {PROVIDER}", "", 1))
+    shapes += [re.sub(lines, rf"\1{value}\2", text, count=1) for value in ("", ' ""')]
+    _write(path, next((shape for shape in shapes if _digest(shape) == digest), given))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _is_ours(folder: Path) -> bool:
     try:
-        return MARK in (folder / "__init__.py").read_text("utf-8")
+        return MARK.encode() in (folder / "__init__.py").read_bytes()
     except OSError:
         return not any(folder.iterdir()) if folder.is_dir() else False
 
 
 def _write(path: Path, text: str) -> bool:
     """Write a file unless it says the same; tell whether it was written."""
-    if path.exists() and path.read_text("utf-8") == text:
+    if path.exists() and path.read_bytes() == text.encode():
         return False
     write_atomically(path, text)
     return True
@@ -127,9 +150,11 @@ def _yaml() -> Any:
 def _read_config(home: Path) -> tuple[Any, str]:
     path = home / "config.yaml"
     try:
-        text = path.read_text("utf-8-sig")
+        text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         text = ""
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is not written in UTF-8, so it was left alone: {error}") from error
     try:
         config = _yaml().load(text)
     except Exception as error:  # the library's errors have several bases
@@ -153,7 +178,11 @@ def set_provider(text: str, provider: str) -> str:
         return edited
     out = StringIO()
     _yaml().dump(wanted, out)
-    return out.getvalue()
+    return out.getvalue().replace("\n", _line_end(text))
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _means(text: str, wanted: Any) -> bool:
@@ -166,10 +195,10 @@ def _means(text: str, wanted: Any) -> bool:
 
 def _edit(text: str, config: Any, value: str) -> str | None:
     """Return the text with one value changed, or one line added; None if it is written in another way."""
-    memory, lines = config.get("memory"), text.splitlines(keepends=True)
+    memory, lines, end = config.get("memory"), text.splitlines(keepends=True), _line_end(text)
     if "memory" not in config:
-        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}memory:\n  provider: {value}\n"
-    if not memory:
+        return f"{text}{'' if not text or text.endswith(chr(10)) else end}memory:{end}  provider: {value}{end}"
+    if not memory or ("provider" in memory and "provider" not in memory.lc.data):  # the latter: merged from elsewhere
         return None
     if "provider" in memory and memory["provider"] is None:
         line, column = memory.lc.key("provider")
@@ -185,5 +214,5 @@ def _edit(text: str, config: Any, value: str) -> str | None:
         return None
     else:
         line, column = memory.lc.key(next(iter(memory)))
-        lines.insert(line, f"{' ' * column}provider: {value}\n")
+        lines.insert(line, f"{' ' * column}provider: {value}{end}")
     return "".join(lines)

@@ -87,6 +87,70 @@ def test_uninstalling_gives_the_provider_from_before_back_and_keeps_memories(hom
     assert not uninstall(home).changed
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        None,
+        "",
+        "model: x",
+        CONFIG,
+        CONFIG.replace("\n", "\r\n"),
+        "\ufeff" + CONFIG,
+        "memory:\n  memory_enabled: true\n",
+        'a: 1\nmemory:\n  provider: ""\n',
+        "memory:\n  provider:\n",
+        "memory: {memory_enabled: true}\n",
+        "known: &known\n  provider: mem0\nmemory:\n  <<: *known\n  user_char_limit: 9\n",
+    ],
+    ids=["none", "empty", "no line end", "usual", "crlf", "bom", "no provider", "empty", "null", "flow", "merged"],
+)
+def test_uninstalling_gives_the_config_back_byte_by_byte(home, config):
+    path = home / "config.yaml"
+    path.unlink(missing_ok=True)
+    if config is not None:
+        path.write_bytes(config.encode())
+    for _ in range(2):
+        install(home)
+        install(home)
+        assert b"recall" in path.read_bytes()
+        uninstall(home)
+        assert (path.read_bytes() if path.exists() else None) == (None if config is None else config.encode())
+
+
+def test_what_was_changed_in_the_config_meanwhile_stays(home):
+    path = home / "config.yaml"
+    path.write_bytes(b"model: x\r\n")
+    install(home)
+    path.write_bytes(path.read_bytes().replace(b"model: x", b"model: y"))
+    uninstall(home)
+    assert path.read_bytes() == b"model: y\r\nmemory:\r\n  provider: ''\r\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there, and there are no modes")
+def test_a_config_that_is_a_link_stays_one_and_keeps_its_mode(home, tmp_path):
+    real, path = tmp_path / "dotfiles.yaml", home / "config.yaml"
+    real.write_text(CONFIG, "utf-8")
+    real.chmod(0o640)
+    path.unlink(missing_ok=True)
+    path.symlink_to(real)
+    install(home)
+    assert path.is_symlink()
+    assert "provider: recall" in real.read_text("utf-8")
+    assert real.stat().st_mode & 0o777 == 0o640
+    uninstall(home)
+    assert path.is_symlink()
+    assert real.read_text("utf-8") == CONFIG
+
+
+def test_a_config_that_is_not_in_utf8_is_left_alone(home, capsys):
+    path = home / "config.yaml"
+    path.write_bytes(b"model: caf\xe9\n")
+    assert main(["install", "--home", str(home)]) == 2
+    assert "UTF-8" in capsys.readouterr().err
+    assert path.read_bytes() == b"model: caf\xe9\n"
+    assert not plugin_folder(home).exists()
+
+
 def test_another_provider_that_was_chosen_meanwhile_stays(home):
     install(home)
     (home / "config.yaml").write_text("memory:\n  provider: mem0\n")
