@@ -31,7 +31,7 @@ BARE = r"[!#$%(*+\-./0-9:<=?@A-Z\[^_a-z{|~\u00c0-\u024f]"  # what is neither bla
 # A value in quotes to the quote's end, or one without to the next blank or mark of punctuation.
 VALUE = (
     rf"(?:(?P<quote>{QUOTE})(?!\[redacted: )(?P<quoted>(?:(?!(?P=quote))[^\r\n]){{1,4096}}+)(?P=quote)"
-    rf"|(?:{QUOTE})?(?P<bare>(?:(?!\[redacted: ){BARE}){{4,512}}+))"
+    rf"|(?:{QUOTE}|[“‘「『])?(?P<bare>(?:(?!\[redacted: ){BARE}){{4,512}}+))"
 )
 PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
