@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from pathlib import Path
 
 from recall_core import DEFAULT, Embedder, Memory, Settings, redact_text
 from recall_core.embedding import resolve_embedder
 from recall_core.errors import EmbeddingError
+from recall_core.forks import Lock
 from recall_core.hosting import prepare_search
 from recall_core.models import TokenWindow
 from recall_core.text.segmenter import load_segmenter
@@ -29,6 +31,7 @@ class OpenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.users = 1
+        self._process = os.getpid()
         self.model_error: str | None = None
         self._embedder: Embedder | None = None
         try:
@@ -42,6 +45,11 @@ class OpenFile:
         self._answered = threading.Event()
         self._threads: list[threading.Thread] = []
         self._ending = threading.Event()
+
+    @property
+    def inherited(self) -> bool:
+        """Whether the process that opened the file was forked since, and this is the child: it has to open it anew."""
+        return self._process != os.getpid()
 
     @property
     def warm(self) -> bool:
@@ -91,7 +99,17 @@ class OpenFile:
 
 
 _open: dict[Path, OpenFile] = {}
-_lock = threading.Lock()
+_lock = Lock()
+_parents: list[OpenFile] = []  # what a forked child must neither use nor close
+
+
+def _begin_child() -> None:
+    _parents.extend(_open.values())
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def take(path: Path) -> OpenFile:
@@ -108,6 +126,8 @@ def take(path: Path) -> OpenFile:
 
 def give_back(file: OpenFile) -> None:
     """Close a file if nobody else has it; what is not embedded by then is when it is opened again."""
+    if file.inherited:
+        return
     with _lock:
         file.users -= 1
         if file.users > 0:

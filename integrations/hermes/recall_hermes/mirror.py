@@ -6,12 +6,12 @@ otherwise (background reviews, approvals, an editor) is found in the files, and 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from recall_core import Condition, Filter, Memory, NewRecord, Record, derive_id
+from recall_core.forks import Lock
 from recall_core.opening import read_all
 
 from .callers import Caller
@@ -21,7 +21,7 @@ TARGETS = {"memory": "MEMORY.md", "user": "USER.md"}
 SEPARATOR = "\n§\n"
 
 Stamp = tuple[int, int]
-_lock = threading.Lock()  # two agents of one process must not repair the same difference in two ways
+_lock = Lock()  # two agents of one process must not repair the same difference in two ways
 
 
 class Mirror:
@@ -49,13 +49,25 @@ class Mirror:
         self.reconcile()
 
     def reconcile(self) -> None:
-        """Take over what has changed in the files since they were last looked at."""
+        """Take over what has changed in the files since they were last looked at.
+
+        One that can't be read keeps the other from nothing; what it raised is raised at the end.
+        """
+        failed: Exception | None = None
         with _lock:
             for target, name in TARGETS.items():
-                stamp = _stamp(self._folder / name)
-                if stamp is not None and stamp != self._stamps.get(target):
-                    self._follow(target, (self._folder / name).read_text("utf-8"))
-                    self._stamps[target] = stamp
+                try:
+                    self._look(target, self._folder / name)
+                except Exception as error:
+                    failed = error
+        if failed is not None:
+            raise failed
+
+    def _look(self, target: str, path: Path) -> None:
+        stamp = _stamp(path)
+        if stamp is not None and stamp != self._stamps.get(target):
+            self._follow(target, path.read_text("utf-8"))
+            self._stamps[target] = stamp
 
     def _follow(self, target: str, text: str) -> None:
         entries = {_digest(target, entry): entry for entry in map(str.strip, text.split(SEPARATOR)) if entry}

@@ -4,6 +4,7 @@ left.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +21,15 @@ SLACK = 0.04  # for handing over
 MOST_UNWANTED = 500  # records that a search leaves out
 
 _pool = ThreadPoolExecutor(4, thread_name_prefix="recall")
+
+
+def _begin_child() -> None:
+    global _pool  # a forked child has the pool of its parent, and none of its threads
+    _pool = ThreadPoolExecutor(4, thread_name_prefix="recall")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -145,3 +146,25 @@ def test_before_and_after_its_life_a_provider_answers(home):
     assert provider.prefetch("Where do I live?") == ""
     assert {path.name for path in home.parent.iterdir()} == {"hermes", "user"}
     assert list((home.parent / "user").iterdir()) == []
+
+
+def test_a_shutdown_ends_while_another_process_holds_the_file_locked(hosts, home):
+    manager = hosts.start()
+    hosts.say(manager, "The boiler is in the cellar.")
+    code = (
+        "import apsw, sys; c = apsw.Connection(sys.argv[1]); c.execute('BEGIN IMMEDIATE');"
+        "print('locked', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(memory_file(home))], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert other.stdout.readline().strip() == b"locked"
+        provider = manager.providers[-1]
+        provider.sync_turn("The ladder is in the attic.", "Noted.")
+        ending = threading.Thread(target=provider.shutdown, daemon=True)
+        ending.start()
+        ending.join(10)  # each write that waits for the lock takes five, and there are several
+        assert not ending.is_alive()
+    finally:
+        other.communicate(timeout=10)

@@ -133,3 +133,13 @@ def test_a_mirrored_entry_is_removed_with_the_memory_tool_only(hosts, home):
         (record,) = memory.records()
     assert "memory tool" in call(manager, "forget", id=record.id)["error"]
     assert texts(home) == {"likes tea"}
+
+
+@pytest.mark.parametrize("bad", [b"caf\xe9", None], ids=["not UTF-8", "a folder"])
+def test_a_file_that_can_not_be_read_keeps_no_other_out_and_is_told(hosts, home, files, bad):
+    files("USER.md", "likes tea")
+    path = home / "memories" / "MEMORY.md"
+    path.mkdir() if bad is None else path.write_bytes(bad)
+    manager = hosts.start()
+    assert texts(home) == {"likes tea"}
+    assert "Error" in call(manager, "status")["last failure"]
