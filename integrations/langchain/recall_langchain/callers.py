@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from inspect import ismemberdescriptor
 from typing import Any
 
 from langgraph.config import get_config
@@ -52,8 +52,9 @@ def _find_context() -> object:
 
 
 def _as_mapping(context: object) -> Mapping[str, Any]:
+    """Return what a context says by name, whatever kind of object it is: a user who is overlooked would be another."""
     if isinstance(context, Mapping):
         return context
-    if is_dataclass(context):
-        return {field.name: getattr(context, field.name) for field in fields(context)}
-    return dict(getattr(context, "__dict__", {}))
+    slots = [name for kind in type(context).__mro__ for name, part in vars(kind).items() if ismemberdescriptor(part)]
+    named = [*slots, *getattr(context, "_fields", ()), *getattr(context, "__dict__", {}), USER, THREAD]
+    return {name: getattr(context, name) for name in named if hasattr(context, name)}

@@ -84,6 +84,12 @@ def find_where(view: View, filter: DocumentFilter | None, within: Filter = ALL) 
     return And([within, Condition("@id", "in", chosen)])
 
 
+def join_where(within: Filter, where: Mapping[str, Any] | Filter | None) -> Filter:
+    """Return a filter that is also bounded by the `where` of `recall_core.View.search`."""
+    given = parse_where(where)
+    return within if given is None else And([within, given])
+
+
 def parse_filter(filter: Mapping[str, Any] | Filter) -> Filter:
     """Return a filter written as a mapping: that of recall_core, and `$exists` as other stores have it."""
     found = parse_where(_rewrite(filter)) if isinstance(filter, Mapping) else filter

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessageChunk, BaseMessage, trim_messages
 from recall_core import And, Condition, NewRecord
 from recall_core.opening import Closing, Opened, Source
 
+from .documents import join_where
 from .messages import KIND, join_chunks, role_of, to_message, to_payload
 
 ALL = 2**62  # more messages than any conversation has
@@ -73,7 +74,8 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
         Further arguments are those of `recall_core.View.search`.
         """
         arguments = {"session": None if all_sessions else self._session.id, **arguments}
-        hits = self._view.search(query, limit=k, where=Condition("@kind", "eq", KIND), **arguments)
+        where = join_where(Condition("@kind", "eq", KIND), arguments.pop("where", None))
+        hits = self._view.search(query, limit=k, where=where, **arguments)
         return [to_message(hit.record) for hit in hits]
 
     async def asearch(self, query: str, k: int = 4, **arguments: Any) -> list[BaseMessage]:

@@ -32,7 +32,10 @@ logger = logging.getLogger("recall_core")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a memory: in which scope, for which message, in which words, and what the prompt has anyhow."""
+    """What is asked of a memory: in which scope, for which message, in which words, and what the prompt has anyhow.
+
+    `message` is the id of its record: messages of two threads may have the same id.
+    """
 
     scope: str
     message: str | None
@@ -84,7 +87,7 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         self._timeout = timeout
         self._recalls, self._records, self._redact = recall, record, redact
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="recall")
-        self._blocks: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._blocks: OrderedDict[tuple[str, str], str] = OrderedDict()  # by message and words, which may be edited
         self._lock = Lock()
         self.tools = make_tools(self._view, scope, redact=redact) if tools else []
 
@@ -145,7 +148,8 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
             self._go_without(error)
             return None
         seen = tuple(self._record_id(scope, names, message.id) for message in request.messages if message.id)
-        return Asked(scope, _last_turn(request.messages)[0][-1].id, text, seen)
+        last = _last_turn(request.messages)[0][-1].id
+        return Asked(scope, self._record_id(scope, names, last) if last else None, text, seen)
 
     def _recall(self, asked: Asked) -> str:
         """Return the block for a prompt, "" if nothing relevant is remembered but what the prompt says anyhow."""
@@ -154,12 +158,12 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _kept(self, asked: Asked) -> str | None:
         with self._lock:
-            return None if asked.message is None else self._blocks.get((asked.scope, asked.message))
+            return None if asked.message is None else self._blocks.get((asked.message, asked.text))
 
     def _keep(self, asked: Asked, block: str) -> None:
         if asked.message is not None:
             with self._lock:
-                self._blocks[asked.scope, asked.message] = block
+                self._blocks[asked.message, asked.text] = block
                 while len(self._blocks) > KEPT_BLOCKS:
                     self._blocks.popitem(last=False)
 
@@ -172,16 +176,22 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Store what was said; what takes longer than the timeout is completed while the agent goes on."""
-        if self._records:
-            wait([self._start_recording(state, runtime)], self._timeout)
+        if recording := self._start_recording(state, runtime):
+            wait([recording], self._timeout)
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Store what was said, in another thread, as `after_agent` does."""
-        if self._records:
-            await asyncio.wait([asyncio.wrap_future(self._start_recording(state, runtime))], timeout=self._timeout)
+        if recording := self._start_recording(state, runtime):
+            await asyncio.wait([asyncio.wrap_future(recording)], timeout=self._timeout)
 
-    def _start_recording(self, state: AgentState[Any], runtime: Runtime[Any]) -> Future[None]:
-        return self._pool.submit(self._record, state["messages"], find_names(runtime.context))
+    def _start_recording(self, state: AgentState[Any], runtime: Runtime[Any]) -> Future[None] | None:
+        if not self._records:
+            return None
+        try:
+            return self._pool.submit(self._record, state["messages"], find_names(runtime.context))
+        except Exception as error:  # the middleware was closed, or the context fails when it is asked
+            self._go_unrecorded(error)
+            return None
 
     def _record(self, messages: Sequence[AnyMessage], names: Mapping[str, Any]) -> None:
         try:
@@ -193,7 +203,7 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
                 NewRecord(
                     text=strip_context(str(message.text)),
                     id=self._record_id(scope, names, message.id) if message.id else None,
-                    session=None if thread is None else str(thread),
+                    session=None if thread is None or thread == "" else str(thread),
                     role=role_of(message),
                     kind=KIND,
                     redact=self._redact,
@@ -202,7 +212,10 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
             ]
             self._view.scoped(scope).change(records, if_taken="skip")
         except Exception as error:  # what was said is said; a full disk must not take the answer away
-            logger.warning("what was said could not be stored: %r", error)
+            self._go_unrecorded(error)
+
+    def _go_unrecorded(self, error: Exception) -> None:
+        logger.warning("what was said could not be stored: %r", error)
 
     def _record_id(self, scope: str, names: Mapping[str, Any], message: str) -> str:
         return derive_id("langchain", KIND, self._view.scope, scope, str(names.get(THREAD, "")), message)

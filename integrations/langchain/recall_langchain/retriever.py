@@ -15,7 +15,7 @@ from recall_core import And
 from recall_core.models import Mode
 from recall_core.opening import Closing, Opened
 
-from .documents import DocumentFilter, find_where, to_document, to_scored_document
+from .documents import DocumentFilter, find_where, join_where, to_document, to_scored_document
 
 
 class RecallRetriever(Closing, BaseRetriever):
@@ -67,7 +67,7 @@ class RecallRetriever(Closing, BaseRetriever):
             query,
             limit=self.k if k is None else k,
             mode=self.mode if mode is None else mode,
-            where=None if given is None else find_where(view, given, And([])),
+            where=join_where(find_where(view, given, And([])), arguments.pop("where", None)),
             min_relevance=self.min_relevance if min_relevance is None else min_relevance,
             **(fields | arguments),
         )

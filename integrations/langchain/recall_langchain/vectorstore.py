@@ -15,7 +15,7 @@ from recall_core import And, Condition, Hits, NewRecord
 from recall_core.models import Mode
 from recall_core.opening import Closing, Opened, Source
 
-from .documents import DocumentFilter, find_where, record_id, to_document, to_record
+from .documents import DocumentFilter, find_where, join_where, record_id, to_document, to_record
 from .embeddings import name_space
 
 BATCH = 256  # texts that are embedded and stored together
@@ -228,7 +228,8 @@ class RecallVectorStore(Closing, VectorStore):
     def _search(
         self, query: str, k: int, vector: list[float] | None, filter: DocumentFilter | None = None, **arguments: Any
     ) -> Hits:
-        arguments = {"mode": self._mode, **arguments, "where": find_where(self._view, filter)}
+        where = join_where(find_where(self._view, filter), arguments.pop("where", None))
+        arguments = {"mode": self._mode, **arguments, "where": where}
         return self._view.search(query, limit=k, vector=vector, space=self._space, **arguments)
 
     def _nearest(self, vector: list[float], k: int, **arguments: Any) -> Hits:

@@ -175,3 +175,10 @@ def test_a_chain_keeps_the_words_of_both_sides(memory):
         chain.invoke({"question": "How many?"}, {"configurable": {"session_id": "s"}})
     said = contents(RecallChatMessageHistory("s", memory).messages)
     assert said == ["How many?", "0 before", "How many?", "2 before"]
+
+
+def test_a_search_takes_the_where_of_the_core(tmp_path):
+    with RecallChatMessageHistory("s", tmp_path / "memory.db") as history:
+        history.add_messages([HumanMessage("The cat is called Tom."), AIMessage("Tom the cat: noted.")])
+        where = {"@role": "assistant"}
+        assert [found.type for found in history.search("the cat Tom", where=where)] == ["ai"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -223,7 +224,45 @@ class Model(BaseModel):
     user_id: str
 
 
-@pytest.mark.parametrize("context", [{"user_id": "alice"}, Caller("alice"), Model(user_id="alice")], ids=str)
+@dataclass(slots=True)
+class SlottedCaller:
+    user_id: str
+
+
+class Slotted:
+    __slots__ = ("unset", "user_id")
+
+    def __init__(self, user_id: str) -> None:
+        self.user_id = user_id
+
+
+class Row(NamedTuple):
+    user_id: str
+
+
+class Computed:
+    @property
+    def user_id(self) -> str:
+        return "alice"
+
+
+class Fixed:
+    user_id = "alice"
+
+
+CONTEXTS = [
+    {"user_id": "alice"},
+    Caller("alice"),
+    SlottedCaller("alice"),
+    Model(user_id="alice"),
+    Slotted("alice"),
+    Row("alice"),
+    Computed(),
+    Fixed(),
+]
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: type(context).__name__)
 def test_the_user_is_found_in_any_kind_of_context(memory, context):
     create_agent(scripted(), [], middleware=[RecallMiddleware(memory)]).invoke(ask("Hello."), context=context)
     assert memory.scopes() == ["user/alice"]
@@ -322,6 +361,49 @@ def test_a_memory_that_is_closed_costs_no_answer(memory, caplog):
     assert agent.invoke(ask("Hello."), context=ALICE)["messages"][-1].content == "Hi."
     assert "goes on without its memory" in caplog.text
     assert "could not be stored" in caplog.text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_middleware_that_is_closed_costs_no_answer(memory, caplog, asynchronous):
+    recall = RecallMiddleware(memory)
+    agent = create_agent(scripted("Hi."), [], middleware=[recall])
+    recall.close()
+    out = await agent.ainvoke(ask("Hello.")) if asynchronous else agent.invoke(ask("Hello."))
+    assert out["messages"][-1].content == "Hi."
+    assert "goes on without its memory" in caplog.text
+    assert "could not be stored" in caplog.text
+
+
+class Failing:
+    @property
+    def user_id(self) -> str:
+        raise LookupError("nobody is signed in")
+
+
+def test_a_context_that_fails_costs_the_memory_and_not_the_answer(memory, caplog):
+    agent = create_agent(scripted("Hi."), [], middleware=[RecallMiddleware(memory)])
+    assert agent.invoke(ask("Hello."), context=Failing())["messages"][-1].content == "Hi."
+    assert memory.count() == 0
+    assert "nobody is signed in" in caplog.text
+
+
+@pytest.mark.parametrize("threads", [("1", "2"), ("1", "1")], ids=["two threads", "one thread"])
+def test_what_is_recalled_belongs_to_the_words_though_two_messages_have_one_id(memory, threads):
+    memory.add(COLOUR, scope="user/alice")
+    memory.add("My bicycle stands behind the station.", scope="user/alice")
+    model = scripted()
+    agent = create_agent(model, [], middleware=[RecallMiddleware(memory, record=False, limit=1)])
+    for text, thread in zip((QUESTION, "Where does my bicycle stand?"), threads, strict=True):
+        config = {"configurable": {"thread_id": thread}}
+        agent.invoke({"messages": [HumanMessage(text, id="m")]}, config, context=ALICE)
+    assert "ultramarine" in system(model.seen[0])
+    assert "bicycle" in system(model.seen[1])
+
+
+def test_a_thread_without_a_name_is_none(memory):
+    agent = create_agent(scripted("Hi."), [], middleware=[RecallMiddleware(memory)])
+    agent.invoke(ask("Hello."), {"configurable": {"thread_id": ""}})
+    assert [record.session for record in memory.records()] == [None, None]
 
 
 def test_nothing_that_was_said_stands_in_the_log(memory, caplog):

@@ -109,3 +109,9 @@ def test_a_retriever_opens_and_closes_a_file_of_its_own(tmp_path):
         assert len(retriever.invoke("tea")) == 1
     with pytest.raises(Exception, match="closed"):
         retriever.invoke("tea")
+
+
+def test_the_where_of_the_core_holds_as_well_as_a_filter(memory):
+    retriever = RecallRetriever(memory=memory, filter={"n": {"$lt": 3}})
+    assert ids(retriever.invoke("Who prefers tea or coffee?", where={"n": 1})) == ["ann"]
+    assert retriever.invoke("Who prefers tea or coffee?", where={"n": 3}) == []

@@ -248,3 +248,22 @@ def test_thousands_of_texts_are_added_in_batches(tmp_path):
     with RecallVectorStore(tmp_path / "memory.db", Counting(8)) as store:
         assert len(store.add_texts(f"text {number}" for number in range(600))) == 600
     assert calls == [256, 256, 88]
+
+
+@pytest.mark.parametrize("where", [{"n": 1}, Condition("n", "eq", 1)], ids=["mapping", "filter"])
+def test_the_where_of_the_core_holds_as_well_as_a_filter(memory, where):
+    store = fill(RecallVectorStore(memory, CharEmbeddings()))
+    query = TEXTS["k8s"]
+    assert [document.id for document in store.similarity_search(query, where=where)] == ["k8s"]
+    assert [document.id for document in store.max_marginal_relevance_search(query, where=where)] == ["k8s"]
+    assert store.similarity_search(query, where=where, filter={"even": True}) == []
+
+
+def test_a_store_holds_what_lies_below_its_scope_and_nothing_beside_it(memory):
+    scopes = ("team", "team/anna", "team2")
+    team, anna, beside = stores = [RecallVectorStore(memory, CharEmbeddings(), scope=scope) for scope in scopes]
+    for store in stores:
+        store.add_texts(["tea"], ids=["1"])
+    assert [len(store.similarity_search("tea")) for store in stores] == [2, 1, 1]
+    team.delete()
+    assert [len(store.get_by_ids(["1"])) for store in (anna, beside)] == [0, 1]
