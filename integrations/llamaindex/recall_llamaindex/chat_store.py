@@ -13,6 +13,7 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from recall_core import Condition, Filter, Record
 from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
+from .arguments import check_names
 from .filters import among, join_filters
 from .messages import ARCHIVED, MESSAGE, to_message, to_record
 
@@ -35,6 +36,7 @@ class RecallChatStore(Closing, AsyncDBChatStore):
     _opened: Opened = PrivateAttr()
 
     def __init__(self, path: Source, *, scope: str = "llamaindex/chat", **fields: Any) -> None:
+        check_names(type(self), fields, type(self).model_fields)
         super().__init__(**{**fields, "path": find_path(path), "scope": scope})
         self._opened = Opened(path, scope, embedder=None)
 

@@ -12,6 +12,8 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from recall_core import DEFAULT, Embedder
 from recall_core.embedding import resolve_embedder
 
+from .arguments import check_names
+
 
 class RecallEmbedding(BaseEmbedding):
     """The model that ships with recall_core, or the one that `model` names: a folder, a preset, or any `Embedder`.
@@ -25,6 +27,7 @@ class RecallEmbedding(BaseEmbedding):
     _embedder: Embedder = PrivateAttr()
 
     def __init__(self, model: str | Path | Embedder | None = None, **fields: Any) -> None:
+        check_names(type(self), fields, type(self).model_fields)
         named = str(model) if isinstance(model, str | Path) else None
         embedder = resolve_embedder(DEFAULT if model is None else model)
         assert embedder is not None

@@ -52,6 +52,12 @@ def to_filter(filters: MetadataFilters | None) -> Filter | None:
     raise ValueError(f"the condition {filters.condition!r} is not supported; use AND, OR or NOT")
 
 
+def restricts(filters: MetadataFilters | None) -> bool:
+    """Tell whether filters have a condition in them, at any depth; groups of nothing are no condition."""
+    parts = [] if filters is None else filters.filters
+    return any(restricts(part) if isinstance(part, MetadataFilters) else True for part in parts)
+
+
 def _read(part: MetadataFilter | MetadataFilters) -> Filter:
     if isinstance(part, MetadataFilters):
         return to_filter(part) or ALWAYS

@@ -18,6 +18,7 @@ from recall_core.context import shorten_context
 from recall_core.errors import StoreError
 from recall_core.opening import Closing, Opened, Source, find_path
 
+from .arguments import check_names
 from .messages import text_of, to_record
 
 logger = logging.getLogger("recall_llamaindex")
@@ -52,6 +53,7 @@ class RecallMemoryBlock(Closing, BaseMemoryBlock[str]):
     def __init__(
         self, path: Source, *, scope: str = "llamaindex/memory", embedder: Any = DEFAULT, **fields: Any
     ) -> None:
+        check_names(type(self), fields, type(self).model_fields)
         super().__init__(**{**fields, "path": find_path(path), "scope": scope})
         self._opened = Opened(path, scope, embedder=embedder)
 

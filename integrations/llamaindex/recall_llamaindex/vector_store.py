@@ -22,7 +22,8 @@ from recall_core import Condition, Filter, Hits, View
 from recall_core.errors import VectorError
 from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
-from .filters import among, join_filters, to_filter
+from .arguments import check_names
+from .filters import among, join_filters, restricts, to_filter
 from .nodes import NODE, record_id, source_name, to_node, to_record
 
 logger = logging.getLogger("recall_llamaindex")
@@ -52,6 +53,7 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
     _opened: Opened = PrivateAttr()
 
     def __init__(self, path: Source, *, scope: str = "llamaindex", space: str = "llamaindex", **fields: Any) -> None:
+        check_names(type(self), fields, type(self).model_fields)
         super().__init__(**{**fields, "path": find_path(path), "scope": scope, "space": space})
         self._opened = Opened(path, scope, embedder=None)
 
@@ -87,7 +89,7 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_kwargs: Any
     ) -> None:
         """Delete the nodes with these ids that pass the filters. Raises ValueError if neither is given: see `clear`."""
-        if node_ids is None and to_filter(filters) is None:
+        if node_ids is None and not restricts(filters):
             raise ValueError("delete_nodes needs node_ids or filters; clear() deletes all nodes")
         self._forget(self._select(node_ids, filters))
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 from conformance import ALL, M, make_nodes, q
 from llama_index.core.schema import MediaResource, Node, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import FilterCondition, MetadataFilters
 
 from recall_core import Memory, Settings
 from recall_core.errors import InvalidInputError
@@ -271,3 +272,15 @@ def test_hybrid_search_by_punctuation_is_one_by_the_vector(full):
 def test_nodes_come_back_without_their_embedding(full):
     for node in full.query(q()).nodes:
         assert node.embedding is None
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("condition", list(FilterCondition))
+def test_filters_without_a_condition_delete_nothing(full, depth, condition):
+    filters = MetadataFilters(filters=[], condition=condition)
+    for _ in range(depth):
+        filters = MetadataFilters(filters=[filters, MetadataFilters(filters=[])], condition=condition)
+    before = len(full.get_nodes())
+    with pytest.raises(ValueError, match="clear"):
+        full.delete_nodes(filters=filters)
+    assert len(full.get_nodes()) == before
