@@ -152,7 +152,7 @@ def test_a_shutdown_ends_while_another_process_holds_the_file_locked(hosts, home
     manager = hosts.start()
     hosts.say(manager, "The boiler is in the cellar.")
     code = (
-        "import apsw, sys; c = apsw.Connection(sys.argv[1]); c.execute('BEGIN IMMEDIATE');"
+        "import apsw, sys; c = apsw.Connection(sys.argv[1]); c.set_busy_timeout(30_000); c.execute('BEGIN IMMEDIATE');"
         "print('locked', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(

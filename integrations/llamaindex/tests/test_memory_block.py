@@ -190,6 +190,7 @@ def busy_memory(path):
     """Return a memory that waits for no other writer, and what another writer holds the file by."""
     with recall_core.Memory.open(path, settings=Settings(busy_timeout=0.05)) as memory:
         other = apsw.Connection(str(path))
+        other.set_busy_timeout(30_000)  # the memory may be writing at this moment
         yield memory, other
         other.close()
 
