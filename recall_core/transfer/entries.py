@@ -10,6 +10,28 @@ from ..models import NewRecord
 from ..times import Time
 from .input import Input
 
+# The fields of a record, in the order in which they are written; what is empty is left out.
+FIELDS = (
+    "id",
+    "text",
+    "scope",
+    "session",
+    "turn",
+    "role",
+    "kind",
+    "tags",
+    "metadata",
+    "payload",
+    "source",
+    "importance",
+    "created_at",
+    "updated_at",
+    "accessed_at",
+    "expires_at",
+)
+# Those that it can be stored with.
+NEW_RECORD_FIELDS = frozenset(FIELDS) - {"updated_at", "accessed_at"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorEntry:

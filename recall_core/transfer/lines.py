@@ -9,27 +9,9 @@ from ..errors import InvalidInputError
 from ..ids import derive_id
 from ..models import Json, NewRecord
 from .content import parse_object
-from .entries import Damaged, Entry, Item
+from .entries import NEW_RECORD_FIELDS, Damaged, Entry, Item
 from .input import Input
 
-FIELDS = frozenset(
-    (
-        "text",
-        "id",
-        "scope",
-        "session",
-        "turn",
-        "role",
-        "kind",
-        "tags",
-        "metadata",
-        "payload",
-        "source",
-        "importance",
-        "created_at",
-        "expires_at",
-    )
-)
 NAMES = frozenset(("id", "session"))  # numbers are taken for these, too
 
 
@@ -71,7 +53,7 @@ def read_line(raw: bytes, *, keeps_extra: bool = False) -> tuple[NewRecord, tupl
     into the metadata, unless it has them already. Raises InvalidInputError with the reason why a line can't be used.
     """
     given = parse_object(raw)
-    fields = {key: value for key, value in given.items() if key in FIELDS and value not in (None, "")}
+    fields = {key: value for key, value in given.items() if key in NEW_RECORD_FIELDS and value not in (None, "")}
     time = given.get("time")
     if time not in (None, ""):
         fields.setdefault("created_at", time)
@@ -85,7 +67,7 @@ def read_line(raw: bytes, *, keeps_extra: bool = False) -> tuple[NewRecord, tupl
             fields[name] = str(fields[name])
         if not isinstance(fields[name], str):
             raise InvalidInputError(f"{name} is a string, not {fields[name]!r:.60}")
-    unknown = tuple(key for key in given if key not in FIELDS and key != "time")
+    unknown = tuple(key for key in given if key not in NEW_RECORD_FIELDS and key != "time")
     if keeps_extra and unknown:
         fields["metadata"] = _merge({key: given[key] for key in unknown}, fields.get("metadata"))
         unknown = ()

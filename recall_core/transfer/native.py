@@ -14,7 +14,17 @@ from ..errors import InvalidInputError
 from ..models import Json, NewRecord, Record
 from ..store import StoredVector
 from .content import parse_object, tame, tame_value
-from .entries import Damaged, Entry, Item, LinkEntry, TitleEntry, VectorEntry, WordEntry
+from .entries import (
+    FIELDS,
+    NEW_RECORD_FIELDS,
+    Damaged,
+    Entry,
+    Item,
+    LinkEntry,
+    TitleEntry,
+    VectorEntry,
+    WordEntry,
+)
 from .input import Input
 
 FORMAT = "dualrecall"
@@ -22,27 +32,7 @@ VERSION = 1
 CUT_SHORT = "the export was cut short here: its last line is missing"
 # Programs that take these for the end of a line would tear ours.
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
-# In the order in which they are written; what is empty is left out.
-FIELDS = (
-    "id",
-    "text",
-    "scope",
-    "session",
-    "turn",
-    "role",
-    "kind",
-    "tags",
-    "metadata",
-    "payload",
-    "source",
-    "importance",
-    "created_at",
-    "updated_at",
-    "accessed_at",
-    "expires_at",
-)
 TIMES = FIELDS[-4:]
-RECORD_FIELDS = frozenset(FIELDS) - {"updated_at", "accessed_at"}
 KNOWN = frozenset((*FIELDS, "vectors"))
 
 
@@ -183,7 +173,7 @@ def _read_line(given: dict[str, Json], number: int, reading: _Reading) -> Iterat
 
 
 def _read_record(given: dict[str, Json], number: int, reading: _Reading) -> Entry:
-    fields = {name: given[name] for name in RECORD_FIELDS if given.get(name) is not None}
+    fields = {name: given[name] for name in NEW_RECORD_FIELDS if given.get(name) is not None}
     _text(fields, "id")
     return Entry(
         record=NewRecord(**{"text": None, **fields}),
