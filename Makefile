@@ -20,7 +20,7 @@ wanted_by = $(foreach adapter,$(1),--requirements integrations/$(adapter)/pyproj
 wheels_of = $(WHEEL)/dualrecall-*.whl $(foreach adapter,$(1),$(WHEEL)/dualrecall_$(adapter)-*.whl)
 
 # Nobody's own settings may leak into a test run.
-unexport PYTHONPATH PYTHONHOME RECALL_DB RECALL_MODEL RECALL_MODELS HF_ENDPOINT
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE RECALL_DB RECALL_MODEL RECALL_MODELS HF_ENDPOINT
 # Tests see what is installed, never the checkout that they are started from.
 TESTED  := PYTHONSAFEPATH=1 RECALL_TEST_WHEEL=1 HYPOTHESIS_PROFILE=ci
 
