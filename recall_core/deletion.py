@@ -132,12 +132,14 @@ def erase(engine: Engine) -> None:
         )
 
 
-def tidy(engine: Engine) -> None:
-    """Before a file is closed, clear the terms of deleted and changed texts if that takes no time to speak of."""
+def tidy(engine: Engine, timeout: float) -> None:
+    """Before a file is closed, clear the terms of deleted and changed texts if that takes no time to speak of, and for
+    at most `timeout` seconds.
+    """
     remains = engine.store.remains
     try:
         if remains.count() and remains.count_chunks(CLEARED_AT_CLOSE + 1) <= CLEARED_AT_CLOSE:
-            remains.clear_terms(engine.settings.close_timeout)
+            remains.clear_terms(timeout)
     except ClosedError:  # in a forked child, whose parent has the file
         return
     except StoreError as error:

@@ -179,13 +179,17 @@ class Memory(View, Maintenance):
 
     def close(self) -> None:
         """Close the file. What this memory has added and not embedded yet is embedded first, for up to
-        `Settings.close_timeout` seconds; the rest stays pending in the file. Closing twice does nothing.
+        `Settings.close_timeout` seconds, waiting for other programs that write included; the rest stays pending in the
+        file. Closing twice does nothing.
         """
         if not self._closed:
             self._closed = True
-            self._engine.indexer.close(self._engine.settings.close_timeout)
-            tidy(self._engine)
-            self._engine.store.close()
+            engine, timeout = self._engine, self._engine.settings.close_timeout
+            deadline = time.monotonic() + timeout
+            engine.store.database.hurry(timeout)
+            engine.indexer.close(timeout)
+            tidy(engine, max(0.0, deadline - time.monotonic()))
+            engine.store.close()
 
 
 def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, clock: Callable[[], float]) -> Engine:

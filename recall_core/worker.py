@@ -96,7 +96,8 @@ class Worker:
             RecallError,
             SystemExit,
         ) as error:  # another writer, a full disk, an embedder that gives up: it may pass
-            logger.warning("embedding in the background waits: %s: %s", type(error).__name__, error)
+            if not self._closing:
+                logger.warning("embedding in the background waits: %s: %s", type(error).__name__, error)
             self._left, self._next_run = 0, time.monotonic() + min(self._interval, PAUSE)
         return None if self._closing else min(max(0.0, self._next_run - time.monotonic()), LONGEST_WAIT)
 

@@ -20,7 +20,7 @@ from support import FixedClock, HashedEmbedder
 from recall_core import Memory
 from recall_core.errors import SchemaTooNewError
 from recall_core.store import migrations
-from recall_core.store.connection import connect
+from recall_core.store.connection import Patience, connect
 from recall_core.store.migrations import MIGRATIONS, SCHEMA_VERSION, Migration, migrate
 
 DATA = Path(__file__).parent / "data"
@@ -171,7 +171,7 @@ def test_who_creates_a_file_together_creates_it_once(tmp_path, monkeypatch):
         def work(path=path, seen=seen, start=start):
             start.wait()
             try:
-                connection = connect(path, "normal", 30.0)
+                connection = connect(path, "normal", Patience(30.0))
                 migrate(connection, path)
                 connection.close()
             except Exception as error:
@@ -326,7 +326,7 @@ def test_a_process_killed_during_the_second_step_leaves_the_tables_as_they_were(
 
 
 def test_who_had_the_file_open_goes_on_reading_it(with_vec0):
-    other = connect(str(with_vec0), "normal", 30.0)
+    other = connect(str(with_vec0), "normal", Patience(30.0))
     before = other.execute("SELECT id, text FROM record ORDER BY key").fetchall()
     assert before
     with open_memory(with_vec0) as memory:

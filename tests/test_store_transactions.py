@@ -9,6 +9,7 @@ import time
 
 import apsw
 import pytest
+from indexer_support import SlowEmbedder
 from store_support import beside, embedder, faults, run_python, vector_faults
 from support import HashedEmbedder
 
@@ -89,6 +90,52 @@ def test_who_waits_less_gets_the_file(file):
         memory.add("Turtles swim", id="t")
         timer.join()
         assert memory.get("t")
+
+
+def close_while_it_is_held(memory, path, meanwhile=lambda: None):
+    """Close a memory while another process writes to its file for as long as this takes; tell whether it ended."""
+    holder = Holder(path)
+    meanwhile()
+    closing = threading.Thread(target=memory.close)
+    closing.start()
+    closing.join(60)
+    in_time = not closing.is_alive()
+    holder.release()
+    closing.join()
+    return in_time
+
+
+def test_a_memory_that_is_closed_waits_no_longer_for_the_file_than_its_close_timeout(file):
+    settings = Settings(embedding="background", close_timeout=0.2, busy_timeout=600)
+    slow = SlowEmbedder()
+    memory = Memory.open(file, embedder=slow, settings=settings)
+    memory.add("Turtles swim", id="t")
+    assert slow.begun.wait(20)
+    assert close_while_it_is_held(memory, file, slow.may.set)
+    with open_memory(file) as memory:
+        assert ([record.text for record in memory.get(["t"])], memory.flush()) == (["Turtles swim"], 0)
+
+
+def test_a_memory_that_is_closed_does_not_wait_for_the_file_to_clear_words_of_deleted_texts(file):
+    memory = open_memory(file, close_timeout=0.2, busy_timeout=600)
+    memory.delete("r")
+    assert close_while_it_is_held(memory, file)
+    with open_memory(file) as memory:
+        assert memory._engine.store.remains.count() > 0
+    with open_memory(file) as memory:
+        assert memory._engine.store.remains.count() == 0
+
+
+def test_a_memory_that_is_closed_does_not_hurry_others_in_its_process(file):
+    with open_memory(file, busy_timeout=600) as memory:
+        other = open_memory(file, close_timeout=0)
+        other.add("Foxes run")
+        other.close()
+        holder = Holder(file)
+        timer = threading.Timer(0.3, holder.release)
+        timer.start()
+        memory.add("Turtles swim")
+        timer.join()
 
 
 def test_opening_and_reading_wait_for_no_writer(file):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import apsw
@@ -32,7 +34,35 @@ MMAP_BYTES = 1 << 30  # address space, not memory: vectors are read without bein
 Durability = Literal["normal", "full"]
 
 
-def connect(path: str, durability: Durability, busy_timeout: float) -> apsw.Connection:
+@dataclass(slots=True)
+class Deadline:
+    """When who uses a file gives up waiting for others, however long it would otherwise; on the monotonic clock."""
+
+    at: float = math.inf
+
+
+class Patience:
+    """A busy handler: waits for a lock for `timeout` seconds, but not beyond `deadline`. With jitter, which is
+    fairer among writers than SQLite's own back-off.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self.deadline = Deadline()
+        self._started = 0.0
+
+    def __call__(self, calls: int) -> bool:
+        """Wait a moment; tell whether it may be tried again. `calls` counts the tries for one lock."""
+        now = time.monotonic()
+        if calls == 0:
+            self._started = now
+        if now - self._started > self.timeout or now > self.deadline.at:
+            return False
+        time.sleep(random.uniform(0.0005, 0.004))
+        return True
+
+
+def connect(path: str, durability: Durability, patience: Patience) -> apsw.Connection:
     """Return a connection that is set up as we need it. The file is made if missing, and untouched if it is not ours.
 
     Raises NotADatabaseError, SchemaTooNewError, StoreUnavailableError, and what apsw raises.
@@ -42,14 +72,14 @@ def connect(path: str, durability: Durability, busy_timeout: float) -> apsw.Conn
         raise StoreUnavailableError(f"{path} can't be opened for writing: {reason}")
     connection = apsw.Connection(path)
     try:
-        connection.set_busy_handler(busy_handler(busy_timeout))
+        connection.set_busy_handler(patience)
         check_file(connection, path)
         if connection.readonly("main"):  # SQLite opens what it can't write to for reading, without a word
             reason = explain_path(path) or "it is read-only"
             raise StoreUnavailableError(f"{path} can't be opened for writing: {reason}")
         connection.pragma("page_size", PAGE_SIZE)
-        enter_wal(connection, path, busy_timeout)
-        connection.set_wal_hook(_make_checkpointer(busy_timeout))
+        enter_wal(connection, path, patience.timeout)
+        connection.set_wal_hook(_make_checkpointer(patience))
         connection.pragma("synchronous", durability)
         connection.pragma("foreign_keys", True)
         connection.pragma("trusted_schema", False)
@@ -106,48 +136,31 @@ def enter_wal(connection: apsw.Connection, path: str, timeout: float) -> None:
         )
 
 
-def busy_handler(timeout: float) -> Callable[[int], bool]:
-    """Return a handler that waits for a lock with jitter, which is fairer among writers than SQLite's own back-off."""
-    started = 0.0
-
-    def wait(calls: int) -> bool:
-        nonlocal started
-        now = time.monotonic()
-        if calls == 0:
-            started = now
-        if now - started > timeout:
-            return False
-        time.sleep(random.uniform(0.0005, 0.004))
-        return True
-
-    return wait
-
-
-def truncate_log(connection: apsw.Connection, wait: float, timeout: float) -> bool:
+def truncate_log(connection: apsw.Connection, wait: float, patience: Patience) -> bool:
     """Copy the log into the file and empty it, if others let go of it within `wait` seconds; tell whether they did.
 
-    `timeout` is what the connection waits for otherwise.
+    `patience` is what the connection has otherwise.
     """
-    connection.set_busy_handler(busy_handler(wait))
+    connection.set_busy_handler(Patience(wait))
     try:
         connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except (apsw.BusyError, apsw.LockedError):
         return False
     finally:
-        connection.set_busy_handler(busy_handler(timeout))
+        connection.set_busy_handler(patience)
     return True
 
 
-def _make_checkpointer(timeout: float) -> Callable[[apsw.Connection, str, int], int]:
+def _make_checkpointer(patience: Patience) -> Callable[[apsw.Connection, str, int], int]:
     def checkpoint(connection: apsw.Connection, name: str, pages: int) -> int:
         """Copy the log into the file after a commit. That is safe already: nothing here may fail it."""
         if pages >= CHECKPOINT_PAGES:
             long = pages >= LONGEST_LOG_PAGES
             mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if long else apsw.SQLITE_CHECKPOINT_PASSIVE
-            connection.set_busy_handler(busy_handler(CHECKPOINT_WAIT))
+            connection.set_busy_handler(Patience(CHECKPOINT_WAIT))
             with contextlib.suppress(apsw.Error):
                 connection.wal_checkpoint(name, mode)
-            connection.set_busy_handler(busy_handler(timeout))
+            connection.set_busy_handler(patience)
         return apsw.SQLITE_OK
 
     return checkpoint

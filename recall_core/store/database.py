@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import threading
 import time
@@ -12,8 +13,8 @@ from contextlib import AbstractContextManager
 
 import apsw
 
-from ..errors import ClosedError, StoreUnavailableError
-from .connection import MEMORY_PATH, Durability, connect, create_private, truncate_log
+from ..errors import ClosedError, StoreBusyError, StoreUnavailableError
+from .connection import MEMORY_PATH, Deadline, Durability, Patience, connect, create_private, truncate_log
 from .faults import translate_errors
 from .filesystem import find_place, network_type
 from .migrations import migrate
@@ -45,6 +46,7 @@ class Connections:
         self.users = 0
         self._durability = durability
         self._busy_timeout = busy_timeout
+        self._patience = Patience(busy_timeout)  # the writer's
         self._pid = os.getpid()
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
@@ -77,10 +79,13 @@ class Connections:
                 self._reading_thread = None
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[apsw.Connection]:
-        """Give a connection inside a transaction: committed at the end, rolled back on an exception. May be nested."""
+    def write(self, deadline: Deadline) -> Iterator[apsw.Connection]:
+        """Give a connection inside a transaction: committed at the end, rolled back on an exception. May be nested.
+
+        Other programs' and other threads' transactions are waited for until `deadline` at the latest.
+        """
         self.check_process()
-        with self._write_lock:
+        with self._turn(deadline):
             if self._writing_thread is not None:
                 with self._writer:  # a savepoint: an inner transaction that fails leaves nothing in the outer one
                     yield self._writer
@@ -88,12 +93,24 @@ class Connections:
             self._check_place()
             if (rest := self._rests_until - time.perf_counter()) > 0:
                 time.sleep(rest)
+            self._patience.deadline = deadline
             with translate_errors(self.path), self._transaction():
                 yield self._writer
             if self._log_is_gone():
                 raise StoreUnavailableError(f"{self.path}: {LOG_TAKEN}; what was just written may be lost: repeat it")
             if self._log_is_owed:
                 self.clear_log(0.0)
+
+    @contextlib.contextmanager
+    def _turn(self, deadline: Deadline) -> Iterator[None]:
+        """Let this thread be the one that writes."""
+        left = max(0.0, deadline.at - time.monotonic())
+        if not self._write_lock.acquire(timeout=-1 if math.isinf(left) else left):
+            raise StoreBusyError(f"{self.path}: other threads kept writing to the file; try again")
+        try:
+            yield
+        finally:
+            self._write_lock.release()
 
     @contextlib.contextmanager
     def apart(self, *, alone: bool = False) -> Iterator[tuple[apsw.Connection, AbstractContextManager[object]]]:
@@ -105,7 +122,7 @@ class Connections:
         self._check_place()
         with self._write_lock if alone else contextlib.nullcontext(), translate_errors(self.path):
             with self._step_lock:
-                connection = connect(self.path, self._durability, self._busy_timeout)
+                connection = connect(self.path, self._durability, Patience(self._busy_timeout))
                 self._apart.append(connection)
             try:
                 yield connection, self._step_lock
@@ -144,7 +161,7 @@ class Connections:
                 return False
             try:
                 left = max(0.0, deadline - time.monotonic())
-                self._log_is_owed = not truncate_log(self._writer, left, self._busy_timeout)
+                self._log_is_owed = not truncate_log(self._writer, left, self._patience)
             finally:
                 self._read_lock.release()
         return not self._log_is_owed
@@ -199,12 +216,12 @@ class Connections:
 
     def _open(self) -> None:
         with contextlib.ExitStack() as opened:
-            self._writer = connect(self.path, self._durability, self._busy_timeout)
+            self._writer = connect(self.path, self._durability, self._patience)
             opened.callback(self._writer.close)
             migrate(self._writer, self.path)
             self._reader = self._writer
             if self.path != MEMORY_PATH:
-                self._reader = connect(self.path, self._durability, self._busy_timeout)
+                self._reader = connect(self.path, self._durability, Patience(self._busy_timeout))
                 opened.callback(self._reader.close)
             for connection in self._both():
                 connection.execute(TERM_TABLE)
@@ -247,6 +264,7 @@ class Database:
     def __init__(self, connections: Connections, path: str) -> None:
         self.path = path
         self._connections = connections
+        self._deadline = Deadline()
         self._closed = False
 
     def read(self) -> AbstractContextManager[apsw.Connection]:
@@ -257,7 +275,13 @@ class Database:
     def write(self) -> AbstractContextManager[apsw.Connection]:
         """Give a connection inside a transaction: committed at the end, rolled back on an exception. May be nested."""
         self.check_open()
-        return self._connections.write()
+        return self._connections.write(self._deadline)
+
+    def hurry(self, timeout: float) -> None:
+        """Let no write of this opener, one that waits already included, wait for others for more than `timeout` seconds
+        from now on, all waits taken together.
+        """
+        self._deadline.at = time.monotonic() + timeout
 
     def is_writing(self) -> bool:
         """Tell whether this thread is inside a transaction, whose changes may yet be rolled back."""

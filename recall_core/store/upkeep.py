@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from ..errors import StoreUnavailableError
-from .connection import MEMORY_PATH, select, select_one, truncate_log
+from .connection import MEMORY_PATH, Patience, select, select_one, truncate_log
 from .database import Database
 from .faults import translate_errors
 from .filesystem import find_lack, temporary_folder
@@ -55,7 +55,7 @@ class Upkeep:
         with self._database.apart(alone=True) as (connection, step), step:
             connection.pragma("temp_store", "file")  # the copy is as large as the file
             connection.execute("VACUUM")
-            return truncate_log(connection, LOG_WAIT, LOG_WAIT)
+            return truncate_log(connection, LOG_WAIT, Patience(LOG_WAIT))
 
     def copy(self, target: str, progress: Progress | None = None) -> Holdings:
         """Copy the file, as it is at this moment, to `target`, an empty file of the caller's; return what it holds.

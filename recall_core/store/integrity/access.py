@@ -10,7 +10,7 @@ from typing import Protocol
 import apsw
 
 from ...errors import StoreError, StoreUnavailableError
-from ..connection import MEMORY_PATH, busy_handler
+from ..connection import MEMORY_PATH, Patience
 from ..database import Database
 from ..faults import translate_errors
 from ..filesystem import explain_kind
@@ -118,7 +118,7 @@ def open_access(path: str, busy_timeout: float, *, repairs: bool = False) -> Ite
     with translate_errors(path):
         connection = _connect(path)
         try:
-            connection.set_busy_handler(busy_handler(busy_timeout))
+            connection.set_busy_handler(Patience(busy_timeout))
             connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
             if repairs:
                 with contextlib.suppress(apsw.CorruptError):  # the schema can't be read
