@@ -23,6 +23,8 @@ from .times import MICROS_PER_DAY, MICROSECOND, Time, from_micros, to_micros
 
 BATCH = 256  # records in one transaction; a session may have more
 
+PAST = "give how long ago, such as 90 days, or a time that has passed; to delete all, forget(everything=True)"
+
 Progress = Callable[[int, int], object]
 
 
@@ -87,14 +89,20 @@ def clean_up(
 
 
 def find_moment(value: timedelta | Time | None, now: int, name: str) -> int | None:
-    """Return a time in microseconds: a moment, or how long ago. Raises InvalidInputError."""
+    """Return a time in microseconds: a moment that has passed, or how long ago. Raises InvalidInputError."""
+    if value is None:
+        return None
     if isinstance(value, timedelta):
-        if value < timedelta(0):
-            raise InvalidInputError(f"{name} is {value}; give how long ago, or a moment")
+        if value <= timedelta(0):
+            raise InvalidInputError(f"{name} is {value}, which would mean all there is; {PAST}")
         moment = now - value // MICROSECOND
         from_micros(moment, name)
         return moment
-    return None if value is None else to_micros(value, name)
+    moment = to_micros(value, name)
+    if moment > now:
+        times = f"{from_micros(moment):%Y-%m-%d %H:%M} UTC, later than now ({from_micros(now):%Y-%m-%d %H:%M} UTC)"
+        raise InvalidInputError(f"{name} is {times}, which would mean all there is; {PAST}")
+    return moment
 
 
 def check_rules(rules: Rules) -> Rules:

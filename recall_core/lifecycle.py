@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from . import deletion, drafting, linking
 from .engine import Progress
 from .errors import InvalidInputError, RecordNotFoundError
+from .filters import Selection, restricts_records
 from .models import Deleted, Forgotten, Link, Record
 from .revision import UNCHANGED
 from .scoped import Scoped, Where
@@ -69,15 +71,14 @@ class Lifecycle(Scoped):
         `progress` is called after each batch with the number deleted so far. Raises InvalidInputError if nothing
         restricts what is deleted, unless `everything` says that this is meant.
         """
-        given = (where, session, roles, tags, since, until)
-        if not (everything or scope or any(value is not None for value in given)):
-            raise InvalidInputError(
-                f"forget was given nothing to select by, so it would delete all memories of the scope {self.scope!r}; "
-                "give where, scope, session, roles, tags, since or until, or everything=True"
-            )
         selection = self._select(
             scope, where, session, roles=roles, tags=tags, since=since, until=until, ignores_expiry=True
         )
+        if not (everything or scope or _says_which(selection)):
+            raise InvalidInputError(
+                f"forget was given nothing to select by, so it would delete all memories of the scope {self.scope!r}; "
+                "give where, scope, session, roles, tags, since or an until that has passed, or everything=True"
+            )
         return deletion.forget_records(self._engine, selection, hard=hard, dry_run=dry_run, progress=progress)
 
     def touch(
@@ -122,3 +123,9 @@ class Lifecycle(Scoped):
     def links(self, ids: str | Iterable[str]) -> list[Link]:
         """Return the links from and to records, the oldest first, as far as both ends are in this scope."""
         return self._engine.store.links.find(drafting.check_ids(ids), self._select())
+
+
+def _says_which(selection: Selection) -> bool:
+    """Tell whether a selection says which records of a scope are meant; by an end that is yet to come it does not."""
+    coming = selection.until is not None and selection.until > selection.now
+    return restricts_records(replace(selection, until=None) if coming else selection)

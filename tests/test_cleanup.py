@@ -268,7 +268,11 @@ def test_an_interrupted_run_leaves_whole_sessions_and_is_finished_by_the_next(me
         {"older_than": "yesterday"},
         {"older_than": -DAY},
         {"older_than": timedelta(days=999999)},
+        {"older_than": timedelta(0)},
+        {"older_than": days_ago(-1)},
         {"idle_sessions": "x"},
+        {"idle_sessions": timedelta(0)},
+        {"idle_sessions": "2999-01-01"},
         {"below_importance": 2},
         {"below_importance": True},
         {"per_scope_cap": -1},
@@ -283,6 +287,17 @@ def test_rules_that_make_no_sense_are_refused(memory, rules):
     with pytest.raises(InvalidInputError):
         memory.cleanup(**rules)
     assert ids(memory) == {"a"}
+
+
+def test_a_time_to_come_is_refused_with_what_was_seen_and_the_way_out(memory):
+    for dry_run in (False, True):
+        with pytest.raises(InvalidInputError, match=r"older_than is 2999-01-01 00:00 UTC, later than now .* 90 days"):
+            memory.cleanup(older_than="2999-01-01", dry_run=dry_run)
+
+
+def test_all_that_was_made_until_now_can_be_cleaned_up(memory):
+    add(memory, "a", 1)
+    assert memory.cleanup(older_than=NOW) == CleanedUp(old=1)
 
 
 def test_cleaning_up_can_be_awaited(db_path):
@@ -312,3 +327,14 @@ def test_the_command_cleans_up(db_path):
     assert result.stdout.startswith("deleted 3 memories: 0 expired, 2 old, ")
     assert run_json(db_path, "list")["records"] == []
     assert run(db_path, "cleanup", "--older-than", "soon").exit_code == 2
+
+
+@pytest.mark.parametrize("age", ["0d", "2999-01-01"])
+@pytest.mark.parametrize("option", ["--older-than", "--idle-sessions"])
+def test_the_command_deletes_nothing_if_a_time_is_yet_to_come(db_path, option, age):
+    with Memory.open(db_path, embedder=None) as memory:
+        memory.add("new")
+        memory.session("s").append("user", "hello")
+    result = run(db_path, "cleanup", option, age)
+    assert (result.exit_code, "which would mean all there is" in result.stderr) == (2, True)
+    assert len(run_json(db_path, "list")["records"]) == 2

@@ -14,6 +14,7 @@ from support import NOW, HashedEmbedder
 
 from recall_core import Memory, Settings, View
 from recall_core.errors import InvalidInputError, RecordExistsError, RecordNotFoundError
+from recall_core.filters import And
 
 TEXT = "rockets fly on Fridays"
 VECTOR = [1.0, 0.5, 0.0]
@@ -360,20 +361,34 @@ def test_forget_wants_to_be_told_that_everything_is_meant(memory):
     assert memory.count() == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [{"where": {}}, {"where": {"$and": []}}, {"where": And((And(()),))}, {"until": "2999-01-01"}],
+    ids=str,
+)
+def test_forget_is_not_told_what_is_meant_by_what_holds_for_all(memory, arguments):
+    memory.add(TEXT)
+    with pytest.raises(InvalidInputError, match="nothing to select by"):
+        memory.forget(**arguments)
+    assert memory.forget(**arguments, roles=["user"]).count == 0
+    assert memory.forget(**arguments, everything=True).count == 1
+
+
 SELECTS = [
     {"where": {"k": 1}},
     {"scope": "a"},
     {"session": "talk"},
     {"roles": ["user"]},
     {"tags": "t"},
-    {"since": NOW},
-    {"until": NOW + timedelta(seconds=1)},
+    {"since": NOW - timedelta(seconds=1)},
+    {"until": NOW},
 ]
 
 
 @pytest.mark.parametrize("selects", SELECTS, ids=repr)
 def test_forget_selects_as_a_search_does(memory, selects):
-    memory.add(TEXT, id="r", scope="a", session="talk", role="user", tags=["t"], metadata={"k": 1}, created_at=NOW)
+    made = NOW - timedelta(seconds=1)
+    memory.add(TEXT, id="r", scope="a", session="talk", role="user", tags=["t"], metadata={"k": 1}, created_at=made)
     before = NOW - timedelta(days=1) if "since" in selects else NOW + timedelta(days=1)
     memory.add(TEXT, id="other", scope="b", session="s", role="assistant", created_at=before)
     assert memory.forget(**selects).count == 1

@@ -107,6 +107,11 @@ def resolve_field(field: str) -> tuple[str, FieldKind | None]:
     return name, RECORD_FIELDS[name]
 
 
+def holds_always(filter: Filter) -> bool:
+    """Tell whether a filter has no condition in it, only groups all of which have to hold."""
+    return isinstance(filter, And) and all(holds_always(part) for part in filter.filters)
+
+
 def comparable(value: object) -> tuple[str, Json]:
     """Return the type that a scalar compares by, and its value; no type for what equals nothing."""
     match value:

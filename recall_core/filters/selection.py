@@ -10,7 +10,7 @@ from recall_core.models import Json, Record
 from recall_core.scopes import check_scope, scope_contains
 from recall_core.times import Time, from_micros, to_micros
 
-from .conditions import Condition, Filter, Or
+from .conditions import Condition, Filter, Or, holds_always
 from .predicate import matches
 from .where import parse_where
 
@@ -88,7 +88,8 @@ def selection_filters(selection: Selection) -> tuple[Filter, ...]:
 
 def restricts_records(selection: Selection) -> bool:
     """Tell whether a selection asks for more than a scope and records that have not expired."""
-    parts = (selection.where, selection.session, selection.roles, selection.tags, selection.since, selection.until)
+    where = None if selection.where is None or holds_always(selection.where) else selection.where
+    parts = (where, selection.session, selection.roles, selection.tags, selection.since, selection.until)
     return any(part is not None for part in parts)
 
 
