@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tomllib
 from pathlib import Path
 
 import pytest
 from cli_support import run
+from clients_support import COMMAND, files, install, uninstall
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recall_core.clients import json_text, toml_text
-from recall_core.clients.installing import plan_install, plan_uninstall, write_edits
+from recall_core.clients.files import Edit, write_edits
+from recall_core.clients.installing import plan_install
 from recall_core.clients.known import CLIENTS, Place, find_changes
 from recall_core.errors import InvalidInputError
 
-COMMAND = ["/opt/with space/recall", "mcp", "--client", "x"]
 JSONS = {
     "empty": "",
     "braces": "{}",
@@ -31,6 +31,10 @@ JSONS = {
     '  /* the end { */\n  "servers": {},\n}\n',
     "only comments": "{\n  // nothing yet\n}\n",
     "unicode": '\ufeff{"name": "记忆 \\u8bb0 \\"q\\""}',
+    "a mark alone": "\ufeff",
+    "a comment alone": "// nothing yet",
+    "a mark and Windows": '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"other": {"args": ["a",],},\r\n\t},\r\n}',
+    "comments behind": '{"mcpServers": {"a": {} /* one */, // two\n }, /* three */ "hooks": {"Stop": [/* four */]} }',
     "empty parts": '{"mcpServers": {}, "servers": {}, "hooks": {"SessionStart": []}}',
 }
 TOMLS = {
@@ -39,6 +43,10 @@ TOMLS = {
     "no line end": "[a]\nb = 1",
     "windows": "a = 1\r\n\r\n[b]\r\nc = 2\r\n",
     "blank end": "a = 1\n\n\n",
+    "a mark": "\ufeff[a]\nb = 1\n",
+    "a mark alone": "\ufeff",
+    "text like ours": 'x = """\n[mcp_servers.recall]\ncommand = "y"\n"""\nz = [\n  "[mcp_servers.recall]",\n]\n',
+    "comment at the end": "[[a]]\nb = 1\n# the end\n",
 }
 
 
@@ -52,18 +60,6 @@ CASES = [(client, name) for client in CLIENTS for name in contents(client)]
 @pytest.fixture
 def place(tmp_path):
     return Place(home=tmp_path, environment={}, platform="linux")
-
-
-def install(client: str, place: Place, command: list[str] = COMMAND) -> None:
-    write_edits(plan_install(find_changes(client, command, place)), installs=True)
-
-
-def uninstall(client: str, place: Place) -> None:
-    write_edits(plan_uninstall(find_changes(client, ["recall", "mcp"], place)), installs=False)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def parse(client: str, text: str):
@@ -131,7 +127,9 @@ def test_what_was_written_in_between_stays(client, name, place):
     install(client, place)
     for file in {change.file for change in changes}:
         text = file.read_bytes().decode()
-        text = f"# late\nlate = true\n{text}" if client == "codex" else json_text.add_member(text, ["late"], True)
+        mark = "\ufeff" * text.startswith("\ufeff")
+        late = f"{mark}# late\nlate = true\n{text.removeprefix(mark)}"
+        text = late if client == "codex" else json_text.add_member(text, ["late"], True)
         file.write_bytes(text.encode())
     uninstall(client, place)
     for change in changes:
@@ -140,7 +138,7 @@ def test_what_was_written_in_between_stays(client, name, place):
         kept = parse(client, contents(client)[name])
         full = {key: value for key, value in kept.items() if value not in ({}, {"SessionStart": []})}
         assert {key: value for key, value in found.items() if value not in ({}, {"SessionStart": []})} == full
-        assert "recall" not in change.file.read_text("utf-8")
+        assert "recall" not in change.file.read_text("utf-8") or name == "text like ours"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"a": nope}', "no json", '{"mcpServers": "x"}'])
@@ -163,28 +161,6 @@ def test_toml_that_can_not_be_added_to_is_left_alone(place, text):
     assert file.read_text() == text
 
 
-def test_other_tables_of_codex_stay_behind_ours(place):
-    text = toml_text.add_table("", "mcp_servers.recall", {"command": "x"})
-    text += '\n[mcp_servers.recall.env]\nA = "1"\n\n[other]\nb = 2\n'
-    assert tomllib.loads(toml_text.remove_table(text, "mcp_servers.recall")) == {"other": {"b": 2}}
-
-
-def test_hooks_of_others_stay(place):
-    file = place.home / ".claude" / "settings.json"
-    file.parent.mkdir()
-    theirs = {"hooks": [{"type": "command", "command": "their hook session-start"}]}
-    file.write_text(json.dumps({"hooks": {"SessionStart": [theirs]}, "model": "opus"}))
-    install("claude-code", place)
-    hooks = json.loads(file.read_text())["hooks"]
-    assert hooks["SessionStart"][0] == theirs
-    assert hooks["SessionStart"][1]["hooks"][0]["command"] == "'/opt/with space/recall' hook session-start"
-    assert list(hooks) == ["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "SessionEnd"]
-    json_text_before = file.read_text()
-    file.write_text(json_text_before.replace('"opus"', '"sonnet"'))
-    uninstall("claude-code", place)
-    assert json.loads(file.read_text()) == {"hooks": {"SessionStart": [theirs]}, "model": "sonnet"}
-
-
 @pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 def test_modes_and_links_stay(place):
     real = place.home / "dotfiles.json"
@@ -196,6 +172,47 @@ def test_modes_and_links_stay(place):
     assert (place.home / ".cursor" / "mcp.json").is_symlink()
     assert "recall" in real.read_text()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_a_read_only_file_is_left_alone_and_so_are_the_others(place):
+    (place.home / ".claude").mkdir()
+    file = place.home / ".claude" / "settings.json"
+    file.write_text("{}")
+    file.chmod(0o444)
+    with pytest.raises(InvalidInputError, match="read-only"):
+        install("claude-code", place)
+    assert files(place.home) == {".claude/settings.json": b"{}"}
+
+
+def test_if_one_file_can_not_be_written_none_is(place):
+    (place.home / ".claude").write_text("no folder")
+    edits = plan_install([change for change in find_changes("claude-code", COMMAND, place) if not change.item])
+    settings = find_changes("claude-code", COMMAND, place)[1]
+    broken = Edit(settings.file, None, "{}")
+    with pytest.raises(OSError, match=r"\.claude"):
+        write_edits([*edits, broken])
+    assert files(place.home) == {".claude": b"no folder"}
+
+
+@pytest.mark.parametrize(
+    ("program", "handler"),
+    [
+        ("C:\\venv\\Scripts\\recall.exe", {"command": "C:/venv/Scripts/recall.exe hook session-start"}),
+        ("C:\\记忆\\recall.exe", {"command": "C:/记忆/recall.exe hook session-start"}),
+        (
+            "C:\\Program Files\\recall.exe",
+            {"command": "C:\\Program Files\\recall.exe", "args": ["hook", "session-start"]},
+        ),
+    ],
+)
+def test_a_hook_on_windows_is_written_as_any_of_its_shells_takes_it(tmp_path, program, handler):
+    windows = Place(home=tmp_path, environment={}, platform="win32")
+    change = find_changes("claude-code", [program, "mcp"], windows)[1]
+    assert change.value["hooks"] == [{"type": "command", **handler, "timeout": 5}]
+    install("claude-code", windows, [program, "mcp"])
+    uninstall("claude-code", windows)
+    assert files(tmp_path) == {}
 
 
 def test_each_platform_has_folders_of_its_own(tmp_path):
@@ -228,6 +245,21 @@ def test_the_command_shows_first_then_does_and_undoes(tmp_path, db_path):
     assert run(db_path, "uninstall", "claude-code", **home).exit_code == 0
     assert not (tmp_path / ".claude.json").exists()
     assert "does not have" in run(db_path, "uninstall", "claude-code", **home).stdout
+
+
+def test_without_hooks_those_from_before_are_taken_out(tmp_path, db_path):
+    home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "CLAUDE_CONFIG_DIR": None}
+    assert run(db_path, "install", "claude-code", **home).exit_code == 0
+    assert (tmp_path / ".claude" / "settings.json").exists()
+    assert run(db_path, "install", "claude-code", "--no-hooks", **home).exit_code == 0
+    assert not (tmp_path / ".claude" / "settings.json").exists()
+    assert (tmp_path / ".claude.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [["cursor", "--no-hooks"], ["hermes", "--sharing", "private"]])
+def test_an_option_that_means_nothing_to_a_client_is_refused(tmp_path, db_path, arguments):
+    done = run(db_path, "install", *arguments, HOME=str(tmp_path), USERPROFILE=str(tmp_path))
+    assert (done.exit_code, "leave out" in done.stderr) == (2, True)
 
 
 def test_without_hermes_adapter_the_command_says_what_to_install(db_path):

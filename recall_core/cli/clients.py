@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shutil
+import sys
 import sysconfig
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,12 +16,14 @@ from typing import get_args
 import click
 
 from recall_core.client_scopes import Sharing
-from recall_core.clients.installing import Edit, plan_install, plan_uninstall, write_edits
+from recall_core.clients.files import Edit, write_edits
+from recall_core.clients.installing import plan_install, plan_uninstall
 from recall_core.clients.known import CLIENTS, Place, find_changes
 from recall_core.errors import InvalidInputError
 
-from .output import write
+from .output import tell, write
 
+CLAUDE_CODE = "claude-code"  # the one that gets hooks
 HERMES = "hermes"  # which has an installer of its own, in its adapter
 
 client_argument = click.argument("client", type=click.Choice([*CLIENTS, HERMES]))
@@ -28,7 +32,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
 
 @click.command()
 @client_argument
-@click.option("--db", metavar="PATH", help="The memory file that the client shall use; by default the default one.")
+@click.option("--db", metavar="PATH", help="The memory file that the client shall use; RECALL_DB, or the default one.")
 @click.option(
     "--sharing",
     type=click.Choice(get_args(Sharing)),
@@ -36,25 +40,35 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
     show_default=True,
     help="One memory for all clients, one for each project folder, or one of this client alone.",
 )
-@click.option("--no-hooks", is_flag=True, help="Only the server, for claude-code, without the hooks.")
+@click.option("--no-hooks", is_flag=True, help="For claude-code: the server alone; hooks from before are taken out.")
 @dry_run_option
 def install(client: str, db: str | None, sharing: Sharing, no_hooks: bool, dry_run: bool) -> None:
     """Add the memory to a client's configuration, and leave all else there as it is.
 
     A file that is changed is kept beside it, with the ending .before-recall. Doing it again changes nothing.
     """
+    if no_hooks and client != CLAUDE_CODE:
+        raise InvalidInputError(f"{client} gets no hooks; leave out --no-hooks")
     if client == HERMES:
+        if db or sharing != "shared":
+            raise InvalidInputError("Hermes' memory is a file of its home; leave out --db and --sharing")
         _call_hermes("install", dry_run)
         return
+    db = db or os.environ.get("RECALL_DB")  # which a client that a desktop starts does not know
     command = [_find_command(), "mcp", "--client", client]
     command += [] if sharing == "shared" else ["--sharing", sharing]
     command += ["--db", str(Path(db).expanduser().resolve())] if db else []
-    edits = plan_install(find_changes(client, command, Place.here(), hooks=not no_hooks))
-    _carry_out(edits, dry_run, installs=True)
+    changes = find_changes(client, command, Place.here())
+    edits = plan_install([change for change in changes if not (no_hooks and change.item)])
+    if no_hooks:
+        edits += plan_uninstall([change for change in changes if change.item])
+    _carry_out(edits, dry_run)
     if not edits:
         write(f"{client} has the memory already; nothing was changed")
     elif not dry_run:
         write(f"restart {client} to use it; undo with: recall uninstall {client}")
+    if find_spec("mcp") is None:
+        tell("the server needs the MCP SDK, which is not installed; run: pip install 'dualrecall[mcp]'")
 
 
 @click.command()
@@ -66,19 +80,19 @@ def uninstall(client: str, dry_run: bool) -> None:
         _call_hermes("uninstall", dry_run)
         return
     edits = plan_uninstall(find_changes(client, ["recall", "mcp"], Place.here()))
-    _carry_out(edits, dry_run, installs=False)
+    _carry_out(edits, dry_run)
     if not edits:
         write(f"{client} does not have the memory; nothing was changed")
 
 
-def _carry_out(edits: Sequence[Edit], dry_run: bool, *, installs: bool) -> None:
+def _carry_out(edits: Sequence[Edit], dry_run: bool) -> None:
     if not dry_run:
-        write_edits(edits, installs=installs)
+        write_edits(edits)
     for edit in edits:
         if dry_run:
-            before, after = (edit.before or "").splitlines(), (edit.after or "").splitlines()
             names = str(edit.file), "deleted" if edit.after is None else str(edit.file)
-            write("\n".join(difflib.unified_diff(before, after, *names, lineterm="")))
+            lines = difflib.unified_diff(_lines(edit.before), _lines(edit.after), *names, lineterm="")
+            write("\n".join(line.removesuffix("\n") for line in lines))
         elif edit.after is None:
             write(f"deleted {edit.file}, which was made by the installation")
         else:
@@ -86,10 +100,19 @@ def _carry_out(edits: Sequence[Edit], dry_run: bool, *, installs: bool) -> None:
             write(f"{'made' if edit.before is None else 'changed'} {edit.file}{kept}")
 
 
+def _lines(text: str | None) -> list[str]:
+    """Return the lines of a file for a comparison, which also shows whether the last one has an end."""
+    lines = (text or "").splitlines(keepends=True)
+    return [*lines, "(no end of line)"] if lines and not lines[-1].endswith("\n") else lines
+
+
 def _find_command() -> str:
-    """Return the absolute path of `recall`, since clients that a desktop starts have another PATH."""
-    beside = Path(sysconfig.get_path("scripts")) / "recall"
-    found = shutil.which(str(beside)) or shutil.which("recall")
+    """Return the absolute path of `recall`, since clients that a desktop starts have another PATH: the one that runs
+    now, as there may be another program of this name.
+    """
+    places = [Path(sys.argv[0]), Path(sysconfig.get_path("scripts")) / "recall"]
+    running = (shutil.which(str(place.absolute())) for place in places if place.stem.lower() == "recall")
+    found = next(filter(None, running), None) or shutil.which("recall")
     if found is None:
         raise InvalidInputError("the command recall is not on the PATH; install the package with its scripts")
     return str(Path(found).absolute())

@@ -1,81 +1,59 @@
-"""Writes the changes into the clients' files, and takes them out again: what else is there stays byte by byte."""
+"""Plans the changes of the clients' files, and how to take them out again: what else is there stays byte by byte."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import os
-import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError
 from ..models import Json
 from . import json_text, toml_text
+from .files import Edit, find_backup, read_file
 from .known import Change
+from .ours import command_of, is_own_handler, is_own_server
 
-BACKUP = ".before-recall"
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """What becomes of a file: its text before and after, None for no file."""
-
-    file: Path
-    before: str | None
-    after: str | None
-    keeps: bool = False  # whether `before` is kept as a backup
-
-    @property
-    def backup(self) -> Path:
-        """Where the file is kept as it was before the installation."""
-        return _backup(self.file)
+_Place = tuple[str | int, ...]
 
 
 def plan_install(changes: Sequence[Change]) -> list[Edit]:
-    """Return what has to be edited; nothing if all is there. Raises InvalidInputError for a file that can't be."""
+    """Return what has to be edited; nothing if all is there.
+
+    Raises InvalidInputError for a file that can't be edited, or has a server of this name that is not ours.
+    """
     edits = []
     for file, wanted in _by_file(changes).items():
-        before, original = _read(file), _read(_backup(file))
-        has_ours = before is not None and bool(_find_installed(before, wanted))
-        untouched = before is not None and _is_untouched(before, original, wanted)
-        after = _install((original if untouched else before) or "", wanted)
+        before, original = read_file(file), read_file(find_backup(file))
+        with _about(file):
+            text = before or ""
+            kept = [_keep_settings(text, change) for change in wanted]
+            untouched = before is not None and _is_untouched(text, original, wanted)
+            after = _install((original or "") if untouched else text, kept)
+            has_ours = any(_own_places(text, change) for change in wanted)
         if after != before:
-            edits.append(Edit(file, before, after, keeps=before is not None and not has_ours))
+            keeps = before is not None and not untouched and (original is None or not has_ours)
+            edits.append(Edit(file, before, after, keeps=keeps))
     return edits
 
 
 def plan_uninstall(changes: Sequence[Change]) -> list[Edit]:
-    """Return what has to be edited. A file that nobody has changed since becomes what it was, to the byte."""
+    """Return what has to be edited. A file that nobody has changed since becomes what it was, to the byte.
+
+    Raises InvalidInputError for a file that can't be edited.
+    """
     edits = []
     for file, wanted in _by_file(changes).items():
-        before = _read(file)
+        before = read_file(file)
         if before is None:
             continue
-        after = _uninstall(before, _read(_backup(file)), wanted)
+        with _about(file):
+            after = _uninstall(before, read_file(find_backup(file)), wanted)
         if after != before:
-            edits.append(Edit(file, before, after))
+            edits.append(Edit(file, before, after, drops=True))
     return edits
-
-
-def write_edits(edits: Sequence[Edit], *, installs: bool) -> None:
-    """Write the files, each at once. What was there before is kept while the server is installed."""
-    for edit in edits:
-        target = edit.file.resolve()
-        if edit.after is None:
-            target.unlink()
-        else:
-            if edit.keeps and edit.before is not None:
-                _write(edit.backup, edit.before, target)
-            _write(target, edit.after, target)
-        if not installs:
-            edit.backup.unlink(missing_ok=True)
-
-
-def _backup(file: Path) -> Path:
-    return file.with_name(file.name + BACKUP)
 
 
 def _by_file(changes: Sequence[Change]) -> Mapping[Path, list[Change]]:
@@ -87,89 +65,113 @@ def _by_file(changes: Sequence[Change]) -> Mapping[Path, list[Change]]:
 
 def _install(text: str, changes: Sequence[Change]) -> str:
     for change in changes:
-        with _about(change.file):
-            if not _has(text, change):
-                without = _take_out(text, change)
-                text = _checked(without, _put_in(without, change), change)
+        if not _has(text, change):
+            without = _take_out(text, change)
+            text = _checked(without, _put_in(without, change), change)
     return text
 
 
 def _uninstall(text: str, original: str | None, changes: Sequence[Change]) -> str | None:
     for change in changes:
-        with _about(change.file):
-            _parse(text, change)
+        _parse(text, change)
     if _is_untouched(text, original, changes):
-        return original
+        if original is None:
+            return None
+        text = original
     for change in changes:
-        with _about(change.file):
-            text = _take_out(text, change)
+        text = _take_out(text, change)
     return text
 
 
 def _is_untouched(text: str, original: str | None, changes: Sequence[Change]) -> bool:
     """Tell whether a text is what the installation made of the original, and nobody has changed it since."""
-    installed = _find_installed(text, changes)
     with contextlib.suppress(InvalidInputError):
-        return bool(installed) and text == _install(original or "", installed)
+        # With the values that are there: they may be of other options.
+        found = [
+            replace(change, value=_look_up(_parse(text, change), place))
+            for change in changes
+            for place in _own_places(text, change)
+        ]
+        return bool(found) and text == _install(original or "", found)
     return False
 
 
-def _find_installed(text: str, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes that are in a text, with their values there: they may be of other options."""
-    with contextlib.suppress(InvalidInputError):
-        return [found for change in changes for found in _as_installed(text, change)]
-    return []
+def _keep_settings(text: str, change: Change) -> Change:
+    """Return a change that leaves what somebody has added to an entry of ours: the environment, a longer timeout.
+
+    Raises InvalidInputError if there is an entry of this name that is not ours.
+    """
+    value = _parse(text, change)
+    places = _own_places(text, change)
+    found = _look_up(value, places[0]) if len(places) == 1 else None
+    if change.item:
+        same = found is not None and command_of(_handler(found)) == command_of(_handler(change.value))
+        return replace(change, value=found) if found and same else change
+    if found is None and (foreign := _look_up(value, change.path)) is not None:
+        shown = command_of(foreign) or str(foreign)
+        raise InvalidInputError(f"{'.'.join(change.path)} there is something else ({shown[:80]}), which would be lost")
+    return replace(change, value={**(found or {}), **change.value})
 
 
 def _put_in(text: str, change: Change) -> str:
     if change.form == "toml":
-        return toml_text.add_table(text, ".".join(change.path), change.value)
-    add = json_text.add_item if change.item and text.strip() else json_text.add_member
-    value: Json = [change.value] if change.item and not text.strip() else change.value
-    return add(text, change.path, value)
+        return toml_text.add_table(text, change.path, change.value)
+    add = json_text.add_item if change.item else json_text.add_member
+    return add(text, change.path, change.value)
 
 
 def _take_out(text: str, change: Change) -> str:
-    """Return the text without what is ours, and without what is empty then."""
-    if not text.strip() or not _own_places(text, change):
+    """Return the text without what is ours, and without what is empty then.
+
+    Raises InvalidInputError if it is written in a way that it can't be taken out of alone.
+    """
+    places = _own_places(text, change)
+    if not places:
         return text
-    if change.form == "toml":
-        return toml_text.remove_table(text, ".".join(change.path))
-    for place in reversed(_own_places(text, change)):
-        text = json_text.remove(text, place)
+    wanted, before = copy.deepcopy(_parse(text, change)), text
+    for place in reversed(places):
+        text = toml_text.remove_table(text, change.path) if change.form == "toml" else json_text.remove(text, place)
+        _remove_value(wanted, place)
     for length in range(len(change.path) if change.item else len(change.path) - 1, 0, -1):
-        if _look_up(json_text.parse(text), change.path[:length]) in ({}, []):
-            text = json_text.remove(text, change.path[:length])
+        if _look_up(wanted, change.path[:length]) in ({}, []):
+            _remove_value(wanted, change.path[:length])
+            if change.form == "json":
+                text = json_text.remove(text, change.path[:length])
+    if change.form == "toml" and text.strip("\ufeff\r\n") == "":
+        text = before[: len(before) - len(before.lstrip("\ufeff"))]
+    found = _parse(text, change)
+    if _without_empty(found, change) != wanted:
+        raise InvalidInputError(f"{'.'.join(change.path)} is written there in a way that it can't be changed in")
     return text
 
 
-def _own_places(text: str, change: Change) -> list[tuple[str | int, ...]]:
+def _own_places(text: str, change: Change) -> list[_Place]:
+    """Return where in a text what is ours is: a server, a hook's entry, or a handler beside others' in one."""
     found = _look_up(_parse(text, change), change.path)
     if not change.item:
-        return [] if found is None else [change.path]
-    items = found if isinstance(found, list) else []
-    return [(*change.path, place) for place, item in enumerate(items) if _is_ours(item, change)]
+        return [change.path] if is_own_server(found) else []
+    places: list[_Place] = []
+    for number, entry in enumerate(found if isinstance(found, list) else []):
+        handlers = entry.get("hooks") if isinstance(entry, dict) else None
+        if not isinstance(handlers, list):
+            continue
+        own = [place for place, handler in enumerate(handlers) if is_own_handler(handler, change.mark)]
+        if own and len(own) == len(handlers):
+            places.append((*change.path, number))
+        else:
+            places += [(*change.path, number, "hooks", place) for place in own]
+    return places
 
 
-def _as_installed(text: str, change: Change) -> list[Change]:
-    """Return a change with the values that are in the text, which an installation with other options has put there."""
-    found = _look_up(_parse(text, change), change.path)
-    if not change.item:
-        return [] if found is None else [replace(change, value=found)]
-    return [replace(change, value=item) for item in found or [] if _is_ours(item, change)]
-
-
-def _is_ours(item: Json, change: Change) -> bool:
-    handlers = item.get("hooks") if isinstance(item, dict) else None
-    commands = [one.get("command") for one in handlers or [] if isinstance(one, dict)]
-    return (
-        len(commands) == 1 and isinstance(commands[0], str) and "recall" in commands[0] and change.mark in commands[0]
-    )
+def _handler(entry: Json) -> Json:
+    """Return the handler of a hook's entry, or what already is one."""
+    handlers = entry.get("hooks") if isinstance(entry, dict) else None
+    return handlers[0] if handlers else entry
 
 
 def _has(text: str, change: Change) -> bool:
-    found = _look_up(_parse(text, change), change.path) if text.strip() else None
-    return change.value in (found or []) if change.item and isinstance(found, list) else found == change.value
+    places = _own_places(text, change)
+    return len(places) == 1 and _look_up(_parse(text, change), places[0]) == change.value
 
 
 def _checked(before: str, after: str, change: Change) -> str:
@@ -177,7 +179,7 @@ def _checked(before: str, after: str, change: Change) -> str:
 
     Raises InvalidInputError if it does not: then the file is written in a way that we can't change.
     """
-    wanted: Any = copy.deepcopy(_parse(before, change)) if before.strip() else {}
+    wanted: Any = copy.deepcopy(_parse(before, change))
     place = wanted
     for key in change.path[:-1]:
         place = place.setdefault(key, {}) if isinstance(place, dict) else None
@@ -190,37 +192,32 @@ def _checked(before: str, after: str, change: Change) -> str:
 
 
 def _parse(text: str, change: Change) -> Json:
-    return toml_text.parse(text) if change.form == "toml" else json_text.parse(text) if text.strip() else {}
+    return toml_text.parse(text) if change.form == "toml" else json_text.parse(text)
 
 
-def _look_up(value: Json, path: Sequence[str]) -> Json:
+def _look_up(value: Json, path: Sequence[str | int]) -> Json:
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, list) and isinstance(key, int):
+            value = value[key]
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _remove_value(value: Json, path: Sequence[str | int]) -> None:
+    del _look_up(value, path[:-1])[path[-1]]
+
+
+def _without_empty(value: Json, change: Change) -> Json:
+    value = copy.deepcopy(value)
+    if change.form == "toml" and _look_up(value, change.path[:1]) == {}:
+        _remove_value(value, change.path[:1])
     return value
 
 
 @contextlib.contextmanager
-def _about(file: Path) -> Any:
+def _about(file: Path) -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        raise InvalidInputError(f"{file} was left alone: {error}; correct it, or add the server by hand") from error
-
-
-def _read(file: Path) -> str | None:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{file} was left alone: it is not UTF-8; save it as UTF-8") from None
-
-
-def _write(file: Path, text: str, like: Path) -> None:
-    """Write a file at once, with the permissions of `like` if that exists, else for its owner alone."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mode = stat.S_IMODE(like.stat().st_mode) if like.exists() else 0o600
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    part.write_bytes(text.encode("utf-8"))
-    part.chmod(mode)
-    part.replace(file)
+        raise InvalidInputError(f"{file} was left alone: {error}; change it by hand") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -35,13 +36,16 @@ class _Item:
 
 
 def parse(text: str) -> Json:
-    """Return what the text means. Raises InvalidInputError if it is no JSON, comments and trailing commas aside."""
-    tokens = list(_significant(text))
-    kept = [
-        token.text
-        for token, after in zip(tokens, [*tokens[1:], None], strict=True)
-        if not (token.text == "," and after is not None and after.text in ("}", "]"))
-    ]
+    """Return what the text means, {} for nothing. Raises InvalidInputError if it is no JSON, comments and trailing
+    commas aside.
+    """
+    with contextlib.suppress(ValueError, RecursionError):  # most files are plain JSON, which this reads far faster
+        return json.loads(text)
+    tokens = [token.text for token in _significant(text)]
+    if not tokens:
+        return {}
+    following = [*tokens[1:], ""]
+    kept = [one for one, after in zip(tokens, following, strict=True) if one != "," or after not in ("}", "]")]
     try:
         return json.loads(" ".join(kept))
     except (ValueError, RecursionError) as error:
@@ -50,8 +54,9 @@ def parse(text: str) -> Json:
 
 def add_member(text: str, path: Sequence[str], value: Json) -> str:
     """Return the text with `value` at `path`: the objects on the way are made if missing, the last key must be new."""
-    if not text.strip():
-        return json.dumps(_nest(path, value), indent=2, ensure_ascii=False) + "\n"
+    if next(_significant(text), None) is None:
+        gap = "\n" if text.strip("\ufeff") and not text.endswith("\n") else ""
+        return text + gap + json.dumps(_nest(path, value), indent=2, ensure_ascii=False) + "\n"
     start, depth = _find_root(text), 0
     for key in path[:-1]:
         found = next((item for item in _items(text, start) if item.key == key), None)
@@ -65,7 +70,7 @@ def add_member(text: str, path: Sequence[str], value: Json) -> str:
 
 def add_item(text: str, path: Sequence[str], value: Json) -> str:
     """Return the text with `value` at the end of the list at `path`, which is made if missing."""
-    start = _find(text, path)
+    start = _find(text, path) if next(_significant(text), None) else None
     if start is None:
         return add_member(text, path, [value])
     if text[start] != "[":
@@ -82,17 +87,28 @@ def remove(text: str, path: Sequence[str | int]) -> str:
         return text
     place = places[-1]
     first, last = items[place].start, items[place].end
-    if place > 0:
-        before = items[place - 1].end
-        comma = text.index(",", _skip(text, before))
-        rest = text[last:]
-        return text[:comma] + text[comma + 1 : _line_start(text, first)] + rest
-    if len(items) > 1:
-        return text[: items[0].start] + text[items[1].start :]
-    assert start is not None
-    inner_end = next(token.start for token in _significant(text, last) if token.text != ",")
-    comments = text[start + 1 : _line_start(text, first)].strip()
-    return text[: _line_start(text, first)] + text[last:] if comments else text[: start + 1] + text[inner_end:]
+    after = next(_significant(text, last))
+    if len(items) == 1 and start is not None:
+        closing = next(token for token in _significant(text, last) if token.text != ",")
+        if not (text[start + 1 : first] + text[last : closing.start]).strip(" \t\r\n,"):
+            return text[: start + 1] + text[closing.start :]
+    if after.text == ",":
+        return _cut(text, first, after.end)
+    if place == 0:
+        return _cut(text, first, last)
+    comma = next(_significant(text, items[place - 1].end))
+    if not text[comma.end : first].strip():
+        return text[: comma.start] + text[last:]
+    text = _cut(text, first, last)
+    return text[: comma.start] + text[comma.end :]
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """Return the text without a part, and without its line if nothing else is on that."""
+    rest = text[end:].lstrip(" \t")
+    if rest.startswith(("\n", "\r\n")):
+        start = _line_start(text, start)
+    return text[:start] + rest
 
 
 def _insert(text: str, start: int, head: str, value: Json) -> str:
@@ -166,10 +182,6 @@ def _significant(text: str, start: int = 0) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text, start):
         if not match[0].isspace() and not match[0].startswith(("//", "/*")) and match[0] != "\ufeff":
             yield _Token(match[0], match.start())
-
-
-def _skip(text: str, at: int) -> int:
-    return next(token.start for token in _significant(text, at))
 
 
 def _line_start(text: str, at: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ class Change:
     path: tuple[str, ...]
     value: Mapping[str, Json]
     item: bool = False
-    mark: str = ""  # an item that has this in it is ours
+    mark: str = ""  # of an item: what `recall hook` calls its event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ def _claude_code(command: list[str], place: Place, hooks: bool) -> list[Change]:
     moved = place.environment.get("CLAUDE_CONFIG_DIR")
     folder = Path(moved) if moved else place.home / ".claude"
     state = (Path(moved) if moved else place.home) / ".claude.json"
-    server = {"type": "stdio", "command": command[0], "args": command[1:], "env": {}}
+    server = {"type": "stdio", "command": command[0], "args": command[1:]}
     changes = [Change(file=state, path=("mcpServers", SERVER), value=server)]
     return changes + [_hook(folder / "settings.json", command, place, *hook) for hook in HOOKS if hooks]
 
@@ -73,16 +74,27 @@ def _claude_code(command: list[str], place: Place, hooks: bool) -> list[Change]:
 def _hook(
     file: Path, command: Sequence[str], place: Place, event: str, matcher: str | None, name: str, timeout: int
 ) -> Change:
-    program = f'"{command[0]}"' if place.platform == "win32" else shlex.quote(command[0])
     database = command[command.index("--db") : command.index("--db") + 2] if "--db" in command else []
-    words = " ".join([program, "hook", name, *map(shlex.quote, database)])
-    handler: dict[str, Json] = {"type": "command", "command": words, "timeout": timeout}
+    words = [command[0], "hook", name, *database]
+    handler: dict[str, Json] = {"type": "command", **_in_shell(words, place), "timeout": timeout}
     if event == "PostToolUse":
         handler["async"] = True
     value: dict[str, Json] = {"hooks": [handler]}
     if matcher is not None:
         value = {"matcher": matcher, **value}
-    return Change(file=file, path=("hooks", event), value=value, item=True, mark=f" hook {name}")
+    return Change(file=file, path=("hooks", event), value=value, item=True, mark=name)
+
+
+def _in_shell(words: Sequence[str], place: Place) -> dict[str, Json]:
+    """Return how a hook's command is written. On Windows its shell may be Git's or PowerShell: what both would not take
+    as it stands goes past them.
+    """
+    if place.platform != "win32":
+        return {"command": shlex.join(words)}
+    plain = [word.replace("\\", "/") for word in words]
+    if all(re.fullmatch(r"[\w./:-]+", word) for word in plain):
+        return {"command": " ".join(plain)}
+    return {"command": words[0], "args": list(words[1:])}
 
 
 def _json_client(*path: str, kind: bool = False) -> Callable[[list[str], Path], list[Change]]:
