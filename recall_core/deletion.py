@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .engine import Engine, Progress
 from .errors import ClosedError, StoreError
 from .filters import Selection, restricts_records
 from .models import Forgotten, Record
+from .store import SessionKey
 from .times import MICROS_PER_DAY
 
 logger = logging.getLogger("recall_core")
@@ -20,17 +21,25 @@ SAMPLE = 10  # records that `forget` shows
 CLEARED_AT_CLOSE = 20_000
 
 
-def delete_records(engine: Engine, ids: Sequence[str], selection: Selection, *, hard: bool) -> int:
-    """Delete the selected ones of these records, into the trash or for good (from there, too); return how many ids."""
+def delete_records(
+    engine: Engine, ids: Sequence[str], selection: Selection, *, hard: bool, keeping: Iterable[SessionKey] = ()
+) -> int:
+    """Delete the selected ones of these records, into the trash or for good (from there, too); return how many ids. The
+    titles of sessions that hold no record any more go with them, but for those worth `keeping`.
+    """
     store = engine.store
     if not is_final(engine, hard):
         with store.records.transaction():
+            sessions = store.sessions.holding(ids)
             moved = store.trash.put(ids, selection, engine.now())
+            store.sessions.drop_bare(set(sessions) - set(keeping))
             purge_trash(engine, max(PURGED, moved))
         return moved
     with store.records.transaction():
         count = store.trash.count_ids(ids, selection)
+        sessions = store.sessions.holding(ids)
         store.records.delete(ids, selection)
+        store.sessions.drop_bare(set(sessions) - set(keeping))
         while store.trash.delete(selection, BATCH, ids):
             pass
     if count or store.remains.count():  # what an interrupted call has left

@@ -12,7 +12,7 @@ from .engine import make_drafts, store_drafts
 from .errors import InvalidInputError
 from .models import Json, NewRecord, Record
 from .scoped import Scoped, Where
-from .store import OWN_SPACE, Draft
+from .store import OWN_SPACE, Draft, SessionKey
 from .times import from_micros
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Hosting(Scoped):
 
         def make_room(drafts: Sequence[Draft]) -> list[bool]:
             if ids:
-                delete_records(engine, ids, self._select(ignores_expiry=True), hard=True)
+                going_on = {SessionKey(draft.record.scope, draft.record.session or "") for draft in drafts}
+                delete_records(engine, ids, self._select(ignores_expiry=True), hard=True, keeping=going_on)
             if if_taken == "raise":
                 return [True] * len(drafts)
             found = engine.store.records.get([draft.record.id for draft in drafts], self._select())

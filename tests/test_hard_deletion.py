@@ -100,7 +100,7 @@ def test_forgetting_a_scope_for_good_leaves_no_title_of_its_sessions(db_path, me
     for scope in ("user/42", "user/43"):
         memory.session("said", scope=scope, title=SECRET).append("user", "hello", id=scope)
         memory.session("empty", scope=scope, title=SECRET)
-    memory.delete("user/42")  # its title stays, until the message itself is forgotten for good
+    memory.delete("user/42")
     memory.forget(scope="user/42", hard=True)
     assert memory.scoped("user/42").sessions() == []
     assert len(memory.scoped("user/43").sessions()) == 2

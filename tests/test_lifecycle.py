@@ -250,6 +250,28 @@ def test_a_title_goes_with_the_last_message_that_is_forgotten(memory, hard):
     assert (len(restored), talk.title) == ((0, None) if hard else (2, "Rockets"))
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_title_goes_with_the_last_message_that_is_deleted_by_its_id(memory, hard):
+    talk = memory.session("talk", title="Rockets")
+    messages = [talk.append("user", f"message {turn}", turn=turn).id for turn in range(2)]
+    memory.session("empty", title="Nothing said yet")
+    memory.delete(messages[0], hard=hard)
+    assert talk.title == "Rockets"
+    memory.delete(messages[1], hard=hard)
+    assert (talk.title, [session.id for session in memory.sessions()]) == (None, ["empty"])
+    restored = memory.restore(messages)
+    assert (len(restored), talk.title) == ((0, None) if hard else (2, "Rockets"))
+
+
+def test_a_session_whose_messages_are_replaced_in_one_change_keeps_its_title(memory):
+    talk = memory.session("talk", title="Rockets")
+    before = talk.append("user", "one")
+    (after,) = memory.change([{"text": "two", "session": "talk"}], before.id)
+    assert talk.title == "Rockets"
+    memory.change([{"text": "three", "session": "another"}], after.id)
+    assert talk.title is None
+
+
 def test_a_title_goes_with_messages_that_have_expired(memory, clock):
     memory.session("talk", title="Rockets").append("user", "for a while", ttl=60)
     clock.advance(seconds=120)

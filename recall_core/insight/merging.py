@@ -159,14 +159,10 @@ def _write(
             store.index.refresh(space)
         links = store.insight.links_of(gone, survivor.id)
         store.insight.add_links(links)
-        final = is_final(engine, False)  # without a trash they are gone at once
-        if final:
-            store.records.delete(gone, selection)
-        else:
-            delete_records(engine, gone, selection, hard=False)
+        delete_records(engine, gone, selection, hard=False)
         claim = engine.indexer.claim(stored.chunk_keys)
     engine.indexer.embed(stored.chunk_keys, claim)
-    if final:
+    if is_final(engine, False):  # without a trash they are gone at once
         erase(engine)
     return Merge(
         record=stored.record, deleted=tuple(gone), added=plan.added, disagreements=plan.disagreements,
