@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from retrieval import load_cases, make_records
 
 from recall_core import Memory
-from recall_core.embedding import normalize
 from recall_core.filters import Selection
 from recall_core.large import LargeScopes
 from recall_core.store import OWN_SPACE, Space, SqliteStore
+from recall_core.vectors import normalize
 from recall_core.whitening import Statistics, compare, direct, lean_on, measure_lengths
 
 Vectors = NDArray[np.float32]

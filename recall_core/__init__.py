@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from .counts import Breakdown, Count, DayCount, SessionCount
     from .damage import Damage, Repaired
     from .doctor import Checkup
-    from .embedding import DEFAULT, CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
+    from .embedding import CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
     from .ids import derive_id
-    from .insight import Disagreement, Likeness, Merge, SimilarGroup, Topic
+    from .insight.values import Disagreement, Likeness, Merge, SimilarGroup, Topic
     from .memory import Memory
     from .models import (
+        DEFAULT,
         Chunk,
         Chunker,
         Deleted,
@@ -108,7 +109,7 @@ __all__ = [
 _HOMES = {
     "AsyncMemory": "aio",
     "CrossEncoder": "embedding",
-    "DEFAULT": "embedding",
+    "DEFAULT": "models",
     "HttpEmbedder": "embedding",
     "OnnxEmbedder": "embedding",
     "model_path": "embedding",
@@ -124,11 +125,11 @@ _HOMES = {
     "Filter": "filters",
     "Not": "filters",
     "Or": "filters",
-    "Disagreement": "insight",
-    "Likeness": "insight",
-    "Merge": "insight",
-    "SimilarGroup": "insight",
-    "Topic": "insight",
+    "Disagreement": "insight.values",
+    "Likeness": "insight.values",
+    "Merge": "insight.values",
+    "SimilarGroup": "insight.values",
+    "Topic": "insight.values",
     "Memory": "memory",
     "Chunk": "models",
     "Chunker": "models",

@@ -11,9 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from .embedding import DEFAULT, Default
 from .memory import Memory
-from .models import Embedder
+from .models import DEFAULT, Default, Embedder
 from .session import Session
 from .settings import Settings
 from .view import View

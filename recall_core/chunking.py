@@ -11,20 +11,21 @@ from typing import Literal, Protocol
 
 from .errors import InvalidInputError
 from .models import Span
+from .patterns import compile_late
 from .text.characters import CJK
 from .text.sentences import split_sentences
 
 TokenSpans = Callable[[str], list[Span]]
 
-_TOKEN = re.compile(f"[{CJK}]|[^\\W{CJK}]{{1,4}}|[^\\w\\s]")
-_FENCE = re.compile(r"^ {0,3}(?P<fence>```+|~~~+)(?P<rest>.*)", re.MULTILINE)
-_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
-_LIST_ITEM = re.compile(
+_TOKEN = compile_late(f"[{CJK}]|[^\\W{CJK}]{{1,4}}|[^\\w\\s]")
+_FENCE = compile_late(r"^ {0,3}(?P<fence>```+|~~~+)(?P<rest>.*)", re.MULTILINE)
+_BLANK_LINES = compile_late(r"\n(?:[^\S\n]*\n)+")
+_LIST_ITEM = compile_late(
     r"^[^\S\n]*(?:[-*+•·]\s|\d{1,4}[.)、．]|[(（]?[一二三四五六七八九十\d]{1,3}[)）、．])", re.MULTILINE
 )
-_CLAUSE_END = re.compile(r"[，；：、]|[,;:](?=\s)")
-_WORD_START = re.compile(rf"(?<=\s)\S|[{CJK}]{{1,8}}")  # each eighth CJK character, as any of them could begin one
-_WORD = re.compile(r"\w")
+_CLAUSE_END = compile_late(r"[，；：、]|[,;:](?=\s)")
+_WORD_START = compile_late(rf"(?<=\s)\S|[{CJK}]{{1,8}}")  # each eighth CJK character, as any of them could begin one
+_WORD = compile_late(r"\w")
 PAGE_BREAK = "\f"
 _PIECES = 8  # into how many pieces per chunk text without any boundary is cut, so that an overlap can be made of them
 

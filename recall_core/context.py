@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from .errors import InvalidInputError
 from .models import Hit, Record
+from .patterns import compile_late
 from .text import split_sentences
 
 TAG = "recalled_memories"
@@ -26,7 +27,7 @@ UNSEEN = frozenset("\u00ad\u200b\u2060\ufeff")  # without width or meaning
 # What is drawn without width although it is no control character: joiners, fillers, variation selectors.
 WIDTHLESS = JOINERS + "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
 FENCES = (TAG, "memory-context", "memory_context")  # of the block, and of hosts that put it into one of their own
-_BLOCK = re.compile(rf"<{TAG}>.*?(?:</{TAG}>|\Z)\s*", re.DOTALL)
+_BLOCK = compile_late(rf"<{TAG}>.*?(?:</{TAG}>|\Z)\s*", re.DOTALL)
 
 
 def _spell(name: str) -> str:
@@ -34,7 +35,7 @@ def _spell(name: str) -> str:
     return f"[{WIDTHLESS}]*+".join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name)
 
 
-CLOSING = re.compile(rf"[<＜﹤](?=[\s/／{WIDTHLESS}]*+(?:{'|'.join(map(_spell, FENCES))}))", re.IGNORECASE)
+CLOSING = compile_late(rf"[<＜﹤](?=[\s/／{WIDTHLESS}]*+(?:{'|'.join(map(_spell, FENCES))}))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .damage import Damage
-from .embedding import check_vectors
 from .engine import Engine
 from .models import Embedder, Stats
 from .store import OWN_SPACE, Medium
 from .text import segmenter_version
+from .vectors import check_vectors
 
 SHOWN_ERRORS = 5
 SHOWN_RECORDS = 20  # of one kind of damage

@@ -298,7 +298,7 @@ class EmbeddingQueue:
 
     def _make_vectors(self, space: Space, chunks: Sequence[PendingChunk]) -> _Made:
         """Return a vector for each text hash: one that the file has already, or a new one."""
-        from .embedding import check_vectors
+        from .vectors import check_vectors
 
         vectors = self._store.vectors.known(space, [chunk.hash for chunk in chunks])
         texts = {chunk.hash: describe_speaker(chunk.role) + chunk.text for chunk in chunks if chunk.hash not in vectors}

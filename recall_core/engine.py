@@ -129,7 +129,7 @@ def write_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Dra
 
 def save_vectors(engine: Engine, space: Space, vectors: Mapping[int, Sequence[float]]) -> None:
     """Store vectors that a caller brought, by the key of the chunk that they lie with."""
-    from .embedding import check_vectors
+    from .vectors import check_vectors
 
     checked = check_vectors(list(vectors.values()), len(vectors), space.dimensions)
     blobs = {key: vector.tobytes() for key, vector in zip(vectors, checked, strict=True)}
@@ -159,7 +159,7 @@ def _list_vectors(vector: GivenVector) -> list[Sequence[float]]:
 
 def space_for(engine: Engine, new: NewRecord) -> Space:
     """Return the space of a vector that a caller brought, made by the first one."""
-    from .embedding import check_vectors
+    from .vectors import check_vectors
 
     if new.vector is None or isinstance(new.vector, str) or not hasattr(new.vector, "__len__"):
         raise InvalidInputError(f"vector is a sequence of numbers, not {new.vector!r}")

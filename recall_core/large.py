@@ -14,7 +14,6 @@ from .blocks import build_block
 from .bm25 import Corpus, keep_rarest
 from .candidates import Candidates, Compared, Prior
 from .chunk_rows import ChunkRow
-from .embedding import normalize
 from .filters import Selection
 from .forks import Lock
 from .frame import Frame, make_frame
@@ -24,6 +23,7 @@ from .request import Request
 from .store import Space, SqliteStore
 from .surroundings import OFFSETS, Surroundings
 from .text import Query
+from .vectors import normalize
 from .whitening import Statistics, compare, direct, lean_on, measure, measure_lengths
 
 if TYPE_CHECKING:

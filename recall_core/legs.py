@@ -15,7 +15,6 @@ import numpy as np
 
 from .bm25 import keep_rarest
 from .candidates import Candidates, Prior
-from .embedding import check_vectors, normalize
 from .errors import EmbeddingError, RecallError
 from .evidence import Evidence, Meaning
 from .filters import Selection, restricts_records
@@ -30,6 +29,7 @@ from .scope_cache import Scope, ScopeCache
 from .store import OWN_SPACE, Space, SqliteStore
 from .surroundings import Surroundings, find_surroundings
 from .text import MAX_CHARACTERS, Query
+from .vectors import check_vectors, normalize
 
 if TYPE_CHECKING:
     from .models import Vectors

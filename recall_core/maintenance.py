@@ -1,4 +1,6 @@
-"""What keeps a file in shape over the years: cleaned up, small, copied, indexed anew, repaired."""
+"""What keeps a file in shape over the years: cleaned up, small, copied, indexed anew, repaired. What does the work is
+imported where it is first used.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .backup import back_up
-from .cleaning import Rules, check_rules, clean_up, find_moment
-from .damage import Repaired
 from .engine import Engine
 from .errors import InvalidInputError
 from .filters import Selection, make_selection, parse_where
-from .integrity import repair_memory
-from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
-from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
 from .scoped import Where
 from .times import Time, from_micros
-from .vacuuming import vacuum
 from .words import check_words
+
+if TYPE_CHECKING:
+    from .damage import Repaired
+    from .reports import BackedUp, CleanedUp, Reindexed, Vacuumed
 
 Progress = Callable[[int, int], object]
 
@@ -52,6 +52,8 @@ class Maintenance:
         Only expired messages go one by one. Deleted records go to the trash unless `hard`; expired ones go for good,
         and with them what was in the trash for `Settings.trash_days`. Raises InvalidInputError.
         """
+        from .cleaning import Rules, check_rules, clean_up, find_moment
+
         now = self._engine.now()
         rules = Rules(
             scope=scope,
@@ -72,6 +74,8 @@ class Maintenance:
         hundred megabytes. It takes as much room again for the log beside the file, and for a temporary file. Raises
         StoreUnavailableError if there is less, before anything is done. `progress` is told of steps.
         """
+        from .vacuuming import vacuum
+
         return vacuum(self._engine, progress)
 
     def backup(self, path: str | Path, *, force: bool = False, progress: Progress | None = None) -> BackedUp:
@@ -81,6 +85,8 @@ class Maintenance:
         unless `force` is set. Whatever interrupts this leaves no half file. `progress` is told of pages. Raises
         InvalidInputError, and StoreUnavailableError if it can't be written or the memory is damaged.
         """
+        from .backup import back_up
+
         return back_up(self._engine, path, force=force, progress=progress)
 
     def reindex(
@@ -101,6 +107,9 @@ class Maintenance:
         were indexed; with `scope` and `where` just the keywords of those records. A `dry_run` counts the records.
         Killed at any moment, it goes on from there when it is called again. Raises InvalidInputError, StoreError.
         """
+        from .reindexing import reindex_keywords, reindex_selected, reindex_vectors, reindex_words
+        from .reports import Reindexed
+
         engine = self._engine
         selection = make_selection(now=from_micros(engine.now()), scope=scope, where=where)
         selection = Selection(scope=scope, where=selection.where, now=selection.now, ignores_expiry=True)
@@ -126,6 +135,8 @@ class Maintenance:
         named in `left`. Each step is told to `progress` and `done`; `dry_run` only says what would be done. Other
         processes may go on meanwhile. Interrupted at any moment, it goes on when it is called again.
         """
+        from .integrity import repair_memory
+
         return repair_memory(self._engine, dry_run=dry_run, note=progress)
 
     def words(self) -> list[str]:
@@ -152,6 +163,9 @@ class Maintenance:
     def _change_words(
         self, add: tuple[str, ...], remove: tuple[str, ...], reindex: bool, progress: Progress | None
     ) -> Reindexed:
+        from .reindexing import reindex_words
+        from .reports import Reindexed
+
         changed = self._engine.store.dictionary.change(add, remove)
         found = reindex_words(self._engine, progress) if reindex else Reindexed()
         return replace(found, added=changed.added, removed=changed.removed)

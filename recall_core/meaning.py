@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .blocks import Block, Flags, Floats, Keys, Rows
-from .embedding import normalize
 from .frame import Frame
+from .vectors import normalize
 from .whitening import Statistics, compare, direct, measure, measure_lengths
 
 if TYPE_CHECKING:

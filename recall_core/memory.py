@@ -8,21 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from .causes import Cause
 from .deletion import tidy
-from .doctor import Checkup, examine
 from .drafting import check_limit, check_timeout
-from .embedding import DEFAULT, Default, resolve_embedder
 from .engine import Engine, Progress
 from .errors import EmbedderMismatchError, InvalidInputError
 from .indexer import Indexer
-from .integrity import examine_memory
 from .maintenance import Maintenance
-from .models import Embedder, Reembedded, Stats
+from .models import DEFAULT, Default, Embedder, Reembedded, Stats
 from .query_cache import QueryCache
-from .reembedding import describe_moves, reembed
 from .settings import Settings
 from .store import OWN_SPACE, SqliteStore, open_store
 from .store.vectors import describe_mismatch
@@ -30,6 +26,9 @@ from .text import segmenter_version
 from .times import MICROS_PER_SECOND, from_micros
 from .view import View
 from .words import LiveDictionary, check_words
+
+if TYPE_CHECKING:
+    from .doctor import Checkup
 
 logger = logging.getLogger("recall_core")
 
@@ -62,7 +61,7 @@ class Memory(View, Maintenance):
         ModelNotFoundError.
         """
         settings = settings or Settings()
-        model = resolve_embedder(embedder)
+        model = _resolve(embedder)
         store = open_store(path, durability=settings.durability, busy_timeout=settings.busy_timeout)
         try:
             engine = _assemble(store, model, settings, clock)
@@ -109,6 +108,8 @@ class Memory(View, Maintenance):
         """Return what the file holds and in which state it is; with `details` its records are counted by scope,
         session, role, kind, tag and day, as `breakdown` does.
         """
+        from .reembedding import describe_moves
+
         engine = self._engine
         segmenter = engine.store.facts.segmenter() or segmenter_version()
         notes = []
@@ -140,6 +141,9 @@ class Memory(View, Maintenance):
         takes long. A query is embedded to see whether that works, by `embedder` or else the one that the memory was
         opened with. Nothing is written; while the keyword index is compared other writers wait.
         """
+        from .doctor import examine
+        from .integrity import examine_memory
+
         damages = examine_memory(self._engine, quick=quick)
         return examine(self._engine, embedder or self._engine.embedder, self.stats(), damages)
 
@@ -159,7 +163,9 @@ class Memory(View, Maintenance):
 
         Raises EmbedderMismatchError if the file is on its way to a third model, EmbeddingError if the embedder fails.
         """
-        model = resolve_embedder(embedder)
+        from .reembedding import reembed
+
+        model = _resolve(embedder)
         if model is None:
             raise InvalidInputError("embedder is None; give the model that the file shall move to")
         engine, indexer = self._engine, self._engine.indexer.for_embedder(model)
@@ -190,6 +196,14 @@ class Memory(View, Maintenance):
             engine.indexer.close(timeout)
             tidy(engine, max(0.0, deadline - time.monotonic()))
             engine.store.close()
+
+
+def _resolve(embedder: Embedder | Default | str | Path | None) -> Embedder | None:
+    if embedder is None:
+        return None
+    from .embedding import resolve_embedder
+
+    return resolve_embedder(embedder)
 
 
 def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, clock: Callable[[], float]) -> Engine:

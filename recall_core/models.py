@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload, runtime_checkable
 
-from .counts import Breakdown
 from .times import Time
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from .counts import Breakdown
 
     Vectors = NDArray[np.float32]  # shape (texts, dimensions), or (dimensions,) where one is meant
 
@@ -23,6 +25,19 @@ OnDuplicate = Literal["keep", "skip", "touch", "replace"]
 GivenVector = Sequence[float] | Sequence[Sequence[float]]  # of a record, or one for each of its pages
 Span = tuple[int, int]  # character offsets [start, end) into a text
 RerankFunction = Callable[[str, Sequence[str]], Sequence[float]]  # `Reranker.score` as a plain function
+
+
+class Default(Enum):
+    """The type of `DEFAULT`."""
+
+    DEFAULT = "default"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Literal[Default.DEFAULT] = Default.DEFAULT
+"""Stands for the model that ships with recall_core. None means no model at all, hence keyword search only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

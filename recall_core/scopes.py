@@ -6,19 +6,19 @@ compared code point by code point; nothing in it is a wildcard. `""` is the root
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from string import Formatter
 
 from .errors import InvalidInputError
+from .patterns import compile_late
 
 ROOT = ""
 SEPARATOR = "/"
 MAX_LENGTH = 1024
 
 # Four digits where a line separator or a surrogate was; two begin otherwise.
-_ESCAPED = re.compile(r"%(202[89]|D[89A-F][0-9A-F]{2}|[0-9A-F]{2})")
+_ESCAPED = compile_late(r"%(202[89]|D[89A-F][0-9A-F]{2}|[0-9A-F]{2})")
 
 
 def check_scope(scope: str) -> str:

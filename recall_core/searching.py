@@ -80,7 +80,7 @@ def _find_floor(engine: Engine, space: Space | None) -> float | None:
 
 
 def _check_vector(vector: Sequence[float], space: Space | None) -> Vectors:
-    from .embedding import check_vectors
+    from .vectors import check_vectors
 
     try:
         dimensions = len(vector) if space is None else space.dimensions

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import re
 
+from .patterns import compile_late
+
 # 口令 is a code word, too: that of a talk or a game (会话的口令是 omega_555) is meant to be known.
 # Any other opens a door.
-CODE_WORD_OF = re.compile(r"(?:会话|对话|聊天|活动|游戏|红包|接头|集合|聚会)\s{0,3}的?\s{0,3}\Z")
-WORDS_JOINED = re.compile(r"[a-z]+(?:_[a-z]+)*(?:_[0-9]{1,4})?")
-STRONG = re.compile(r"(?i)pass(?:word|wd|phrase|code)|pwd|secret|密码|口令")
-NAME = re.compile(
+CODE_WORD_OF = compile_late(r"(?:会话|对话|聊天|活动|游戏|红包|接头|集合|聚会)\s{0,3}的?\s{0,3}\Z")
+WORDS_JOINED = compile_late(r"[a-z]+(?:_[a-z]+)*(?:_[0-9]{1,4})?")
+STRONG = compile_late(r"(?i)pass(?:word|wd|phrase|code)|pwd|secret|密码|口令")
+NAME = compile_late(
     r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|secret(?:[_-]?(?:access[_-]?)?key)?"
     r"|(?:api|access|auth|private|account|master|encryption|signing)[_ -]?key|token|credential|密码|口令|密钥|令牌)$"
 )
 # Said in the place of a value: there is none, or what kind of value it is.
-NO_VALUE = re.compile(
+NO_VALUE = compile_late(
     "none|null|nil|undefined|true|false|yes|no|str|string|bytes|int|bool|object|any|optional|required|empty|default"
     "|hidden|redacted|masked|unknown|todo|example|placeholder|changeme|your|here|type|text|basic|bearer|oauth2?|base64.*"
     "|bcrypt|argon2|scrypt|sha256|reset|changed?|expired|invalid|wrong|incorrect|correct|missing|forgotten"
 )
-TEMPLATE = re.compile(r"\$\w+|\$?\{.*|<.*|%[({].*|%s|\[.*")
-CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
-DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-WORDS = re.compile(r"[^\d!@#$%^&*+=]*")
-IDENTIFIER = re.compile(r"[A-Za-z_]+")
-PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\")
-NUMBER = re.compile(r"[+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
-MASK = re.compile(r"(.)\1+|[*xX•.…#_-]+")
-SEGMENT = re.compile(r"[A-Za-z0-9]+")
-CARD = re.compile(r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d)\d{12}|62\d{14,17}")
+TEMPLATE = compile_late(r"\$\w+|\$?\{.*|<.*|%[({].*|%s|\[.*")
+CALL = compile_late(r"[A-Za-z_][\w.]*[(\[{]")
+DOTTED = compile_late(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+WORDS = compile_late(r"[^\d!@#$%^&*+=]*")
+IDENTIFIER = compile_late(r"[A-Za-z_]+")
+PATH = compile_late(r"(?:~|\.{1,2})?/|[A-Za-z]:\\")
+NUMBER = compile_late(r"[+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
+MASK = compile_late(r"(.)\1+|[*xX•.…#_-]+")
+SEGMENT = compile_late(r"[A-Za-z0-9]+")
+CARD = compile_late(r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d)\d{12}|62\d{14,17}")
 LEAST_RANDOM, SURELY_RANDOM = 16, 20  # characters without a break: with letters and digits, or of any kind
 
 

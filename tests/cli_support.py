@@ -13,7 +13,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from recall_core import Memory, NewRecord
-from recall_core.cli import app
+from recall_core.cli.app import app
 
 DEPLOY = "项目部署统一使用 Docker Compose，不再使用虚拟机"
 COFFEE = "She takes her coffee without sugar"

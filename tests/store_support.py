@@ -20,10 +20,10 @@ import pytest
 from support import HashedEmbedder
 
 from recall_core import Memory
-from recall_core.embedding import normalize
 from recall_core.scope_cache import ScopeCache
 from recall_core.store.nearest import CodeIndex
 from recall_core.store.vectors import stack_vectors
+from recall_core.vectors import normalize
 
 HERE = Path(__file__).parent
 DIMENSIONS = 16

@@ -45,7 +45,7 @@ def test_without_a_command_the_help_is_shown(db_path):
 def test_every_option_of_a_command_is_explained(db_path, command):
     import click
 
-    from recall_core.cli import app
+    from recall_core.cli.app import app
 
     found = app.get_command(click.Context(app), command)
     options = [option for option in found.params if isinstance(option, click.Option)]

@@ -97,7 +97,7 @@ def test_exporting_without_its_libraries_is_explained(db_path, tmp_path, monkeyp
 
 def test_listing_loads_neither_a_runtime_nor_a_network_client(tmp_path):
     code = (
-        "import sys; from recall_core.cli import app; app.main(['models', 'list'], standalone_mode=False); "
+        "import sys; from recall_core.cli.app import app; app.main(['models', 'list'], standalone_mode=False); "
         "print([name for name in ('httpx', 'numpy', 'onnxruntime', 'torch') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models import MEAN, build_model
 
-from recall_core.embedding import DEFAULT, OnnxEmbedder, check_vectors, resolve_embedder
+from recall_core.embedding import DEFAULT, OnnxEmbedder, resolve_embedder
 from recall_core.errors import InvalidInputError, ModelNotFoundError, VectorError
+from recall_core.vectors import check_vectors
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from models import build_cross_encoder
 from support import HashedEmbedder
 
 from recall_core import CrossEncoder, Memory, Settings
-from recall_core.cli import app
+from recall_core.cli.app import app
 
 TEXTS = [
     "the cat sat on the mat",

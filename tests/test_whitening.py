@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from recall_core.embedding import normalize
+from recall_core.vectors import normalize
 from recall_core.whitening import (
     BLOCK,
     FULL_FROM,

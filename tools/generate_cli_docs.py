@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from recall_core.cli import app
+from recall_core.cli.app import app
 
 WIDTH = 88  # wherever this runs
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"

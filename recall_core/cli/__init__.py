@@ -5,6 +5,18 @@ can't be used; 130 interrupted. Results go to stdout, everything else to stderr,
 "recall: ".
 """
 
-from .app import app, main
+from __future__ import annotations
 
-__all__ = ["app", "main"]
+import sys
+
+
+def main() -> None:
+    """Run the `recall` command."""
+    if sys.argv[1:2] == ["hook"]:
+        from .answering import answer_call
+
+        if answer_call(sys.argv[1:]):
+            return
+    from .app import main as run
+
+    run()

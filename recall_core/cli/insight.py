@@ -20,8 +20,7 @@ from .records import ids_argument
 from .shapes import record_shape, show_time
 
 if TYPE_CHECKING:
-    from recall_core.insight import Merge, SimilarGroup, Topic
-    from recall_core.insight.values import GroupKind
+    from recall_core.insight.values import GroupKind, Merge, SimilarGroup, Topic
 
 SHOWN_TEXT = 100  # characters of a memory
 

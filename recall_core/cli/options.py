@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import get_args
@@ -12,6 +11,7 @@ import click
 
 from recall_core.errors import InvalidInputError
 from recall_core.models import Json, Mode, OnDuplicate
+from recall_core.patterns import compile_late
 
 db_option = click.option(
     "--db",
@@ -60,7 +60,7 @@ duplicates_option = click.option(
     help="What to do with a text that its scope holds already; replace also takes a taken id.",
 )
 
-_TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_TTL = compile_late(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _TTL_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 

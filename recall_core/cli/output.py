@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from recall_core.models import Json
+from recall_core.patterns import compile_late
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from recall_core.models import Json
 
 NOTHING = 1  # exit codes
 UNUSABLE_INPUT = 2
@@ -23,8 +24,8 @@ INTERRUPTED = 130
 
 DEFAULT_WIDTH = 100
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")
+_CONTROLS = compile_late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ESCAPED_IN_JSON = compile_late("[\x7f-\x9f\u2028\u2029]")
 
 
 def prepare_streams() -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from ..errors import InvalidInputError
 from ..models import Json
+from ..patterns import compile_late
 
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|\s+|.', re.DOTALL)
+_TOKEN = compile_late(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|\s+|.', re.DOTALL)
 _CLOSING = {"{": "}", "[": "]"}
 
 

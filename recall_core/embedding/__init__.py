@@ -5,13 +5,14 @@ Importing this package loads neither numpy nor onnxruntime nor tokenizers nor ht
 
 from __future__ import annotations
 
+from recall_core.models import DEFAULT, Default
+
 from .attempts import Attempt, attempt
-from .choice import BUNDLED_FOLDER, DEFAULT, Default, load_bundled, resolve_embedder
+from .choice import BUNDLED_FOLDER, load_bundled, resolve_embedder
 from .cross_encoder import CrossEncoder
 from .http import HttpEmbedder
 from .installed import model_path
 from .onnx import OnnxEmbedder, OnnxEmbedderWithMeans, open_model
-from .vectors import check_vectors, normalize
 
 __all__ = [
     "BUNDLED_FOLDER",
@@ -23,10 +24,8 @@ __all__ = [
     "OnnxEmbedder",
     "OnnxEmbedderWithMeans",
     "attempt",
-    "check_vectors",
     "load_bundled",
     "model_path",
-    "normalize",
     "open_model",
     "resolve_embedder",
 ]

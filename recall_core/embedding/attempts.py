@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from recall_core.errors import EmbedderUnavailableError, PartlyEmbeddedError, TextRefusedError
 from recall_core.models import Embedder
-
-from .vectors import check_vectors
+from recall_core.vectors import check_vectors
 
 if TYPE_CHECKING:
     from recall_core.models import Vectors

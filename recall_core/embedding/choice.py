@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from recall_core.errors import InvalidInputError, ModelNotFoundError
-from recall_core.models import Embedder
+from recall_core.models import Default, Embedder
 
 from .fingerprint import check_whole
 from .installed import find_folder
@@ -19,19 +18,6 @@ from .onnx import OnnxEmbedder, open_model
 BUNDLED_FOLDER = Path(__file__).parent / "e5-small-zhen-int8"
 BUNDLED_SIZES = {"model.onnx": 37_051_411, "tokenizer.json": 1_458_956, "lang_means.npz": 7_166}  # bytes
 _MEMBERS = ("model_id", "dimensions", "embed_passages", "embed_queries")
-
-
-class Default(Enum):
-    """The type of `DEFAULT`."""
-
-    DEFAULT = "default"
-
-    def __repr__(self) -> str:
-        return "DEFAULT"
-
-
-DEFAULT: Literal[Default.DEFAULT] = Default.DEFAULT
-"""Stands for the model that ships with recall_core. None means no model at all, hence keyword search only."""
 
 
 def resolve_embedder(embedder: Embedder | str | os.PathLike[str] | Default | None) -> Embedder | None:

@@ -20,10 +20,10 @@ from recall_core.errors import (
     TextRefusedError,
     VectorError,
 )
+from recall_core.vectors import check_vectors, normalize
 
 from .providers import HttpSpec, Style
 from .retries import LONGEST_PAUSE, Pace, choose_pause
-from .vectors import check_vectors, normalize
 from .wire import Failure, Kind, Reply, Verdict, make_body, make_url, read_reply, starting_style, wants_multimodal
 
 if TYPE_CHECKING:

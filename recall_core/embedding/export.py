@@ -292,7 +292,7 @@ def _compare(model: Any, folder: Path, settings: HubSettings) -> float:
 def _embed(model: Any, ids: TokenIds, settings: HubSettings) -> Vectors:
     import torch
 
-    from .vectors import normalize
+    from recall_core.vectors import normalize
 
     with torch.no_grad():
         states = model(input_ids=torch.tensor(ids)[None]).last_hidden_state.numpy()

@@ -110,7 +110,7 @@ class OnnxEmbedder:
     def _embed(self, texts: Sequence[str], prefix: str) -> Vectors:
         import numpy as np
 
-        from .vectors import check_vectors, normalize
+        from recall_core.vectors import check_vectors, normalize
 
         if isinstance(texts, str):
             raise InvalidInputError("one text was given where a list of texts is wanted; put it in brackets")
@@ -181,7 +181,7 @@ class OnnxEmbedderWithMeans(OnnxEmbedder):
     def _load_means(self) -> dict[str, Vectors]:
         import numpy as np
 
-        from .vectors import check_vectors
+        from recall_core.vectors import check_vectors
 
         if self._means is None:
             try:

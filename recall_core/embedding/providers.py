@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,12 +10,14 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from recall_core.errors import InvalidInputError
 
+from ..patterns import compile_late
+
 Style = Literal["auto", "openai", "cohere", "ark_multimodal"]
 ProviderName = Literal["openai", "ollama", "siliconflow", "dashscope", "cohere", "ark"]
 
 STYLES = ("auto", "openai", "cohere", "ark_multimodal")
-_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = compile_late(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_HEADER_NAME = compile_late(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SHORTEST_KEY = 6  # characters
 _HARMLESS_QUERY = {"api-version"}  # what Azure wants; anything else may be a key, which httpx would write to its log
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
 
+from ..patterns import compile_late
 from .spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_WINDOWS = 8  # windows of one over-long text that are looked at
 _FILL = 0.9  # of the window; a slice of a text may have a few more tokens than it had inside the text
 _LONGEST_TOKEN = 16  # characters; real tokens are a quarter of it on average
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES = compile_late("[\ud800-\udfff]")
 
 
 class Tokens:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from ..patterns import compile_late
 from .providers import HttpSpec, Style
 
 Kind = Literal["passage", "query"]
 
 _TAILS = {"openai": "/embeddings", "cohere": "/embed", "ark_multimodal": "/embeddings/multimodal"}
 _INPUT_TYPES = {"passage": "search_document", "query": "search_query"}
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES = compile_late("[\ud800-\udfff]")
 _LONGEST_MESSAGE = 5000  # characters of a server's own words; they are shortened after secrets are taken out
 
 # Codes are compared without case and punctuation.
@@ -45,7 +46,7 @@ _SETTING_CODES = (
     "invalidapikey",
     "arrearage",
 )
-_TOO_LONG = re.compile(
+_TOO_LONG = compile_late(
     r"context.?length|too long|too many tokens|(token|length|size|input)\b.{0,60}\b(exceed|limit|maximum|larger than)"
     r"|exceed.{0,40}\b(token|length)",
     re.IGNORECASE | re.DOTALL,

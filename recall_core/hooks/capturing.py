@@ -16,6 +16,7 @@ from ..context import strip_context
 from ..ids import derive_id
 from ..memory import Memory
 from ..models import NewRecord
+from ..patterns import compile_late
 from ..text import split_sentences
 from ..transfer.claude_code import ClaudeCodeSource
 from ..transfer.entries import Entry
@@ -34,7 +35,7 @@ LEAST_CONCLUSION = 40
 DECISION_CHARS = 500
 MOST_DECISIONS = 20
 
-DECISION = re.compile(
+DECISION = compile_late(
     r"\b(remember (that|to|this|:)|from now on|keep in mind|make it a rule|we (have )?(decided|agreed|chose)"
     r"|let'?s (use|go with|stick (to|with))|(i|we) prefer|do ?n[o']t (ever )?use|never use|always use)\b"
     r"|^\W*(please )?(always|never) \w+"

@@ -3,13 +3,5 @@
 from __future__ import annotations
 
 from .facade import Insight
-from .values import Disagreement, Likeness, Merge, SimilarGroup, Topic
 
-__all__ = [
-    "Disagreement",
-    "Insight",
-    "Likeness",
-    "Merge",
-    "SimilarGroup",
-    "Topic",
-]
+__all__ = ["Insight"]

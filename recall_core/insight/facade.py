@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..counts import Breakdown
 from ..drafting import check_limit, check_name
@@ -13,8 +13,10 @@ from ..errors import InvalidInputError
 from ..scoped import Scoped, Where
 from ..times import Time, from_micros
 from .periods import read_period
-from .values import GroupKind, Merge, SimilarGroup, Topic
 from .wording import THRESHOLD
+
+if TYPE_CHECKING:
+    from .values import GroupKind, Merge, SimilarGroup, Topic
 
 MOST_DAYS = 36_525
 
@@ -38,6 +40,9 @@ class Insight(Scoped):
         `threshold` (0.5 to 1) with the longer in order, and by their vectors, which find other words for the same.
         Nothing is changed; `merge` does that.
         """
+        from .similarity import find_similar
+        from .values import GroupKind
+
         if kind not in (None, *get_args(GroupKind)):
             raise InvalidInputError(
                 f"kind is {kind!r}; choose one of {', '.join(get_args(GroupKind))}, or None for all"
@@ -45,8 +50,6 @@ class Insight(Scoped):
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.5 <= threshold <= 1:
             raise InvalidInputError(f"threshold is a number from 0.5 to 1, not {threshold!r}")
         selection = self._select(scope, where)
-        from .similarity import find_similar
-
         return find_similar(self._engine.store, selection, kind, threshold, check_limit(limit))
 
     def merge(self, ids: Iterable[str], *, into: str | None = None, dry_run: bool = False) -> Merge:

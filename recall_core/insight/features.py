@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..embedding import normalize
 from ..text.lexicon import is_function_gram, is_function_word
+from ..vectors import normalize
 
 if TYPE_CHECKING:
     from ..models import Vectors

@@ -6,10 +6,10 @@ Source: c-TF-IDF of BERTopic (Grootendorst 2022), with the share of a group's te
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
+from ..patterns import compile_late
 from ..text.characters import CJK
 from ..text.latin import compound_parts
 from ..text.lexicon import is_function_gram, is_function_word
@@ -22,7 +22,7 @@ CANDIDATES = 24  # terms that are looked up in the texts
 READ = 64  # texts of a group that are read for how a term is written
 WHOLE = 0.7  # of the texts with a word also have a longer one that it is part of: then only that is named
 FILLERS = frozenset(["wow", "hey", "yeah", "yep", "haha", "lol", "oh", "whats", "im", "ive", "id", "thats"])
-CHINESE = re.compile(f"[{CJK}]")
+CHINESE = compile_late(f"[{CJK}]")
 
 
 def find_terms(texts: Sequence[str], terms: Sequence[Sequence[str]], vocabulary: Vocabulary) -> dict[str, str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from ..patterns import compile_late
 
 ELLIPSIS = "…"
 # "<" and "&" become entities, which also readers without escapes show as text.
-_MARKUP = re.compile(r"([\\`*_{}\[\]#|~>^$])")
+_MARKUP = compile_late(r"([\\`*_{}\[\]#|~>^$])")
 # What would begin a list, a heading or a rule where a line begins.
-_OPENING = re.compile(r"^(\d{1,9})([.)])|^([-+=:])")
+_OPENING = compile_late(r"^(\d{1,9})([.)])|^([-+=:])")
 _JOINERS = "\u200c\u200d"
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..embedding import normalize
 from ..filters import Condition, Selection
 from ..models import Record
 from ..store import OWN_SPACE, SqliteStore, TextRow
+from ..vectors import normalize
 from ..whitening import lean_on, measure, whiten
 from .grouping import group_around, rank
 from .pairing import pair_by_vectors, pair_by_words, unite

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
+from ..patterns import compile_late
 from ..text.characters import CJK, is_symbol
 from ..text.latin import stem as stem_word
 from ..text.normalise import fold, prepare
@@ -29,7 +30,7 @@ SHOWN = 3  # differences that a reason names
 LONG = 1_000  # tokens, from which on frequent ones are no landmarks when texts are aligned
 
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿"
-_TOKEN = re.compile(
+_TOKEN = compile_late(
     rf"""
     (?P<number>(?<![\w.])-(?=\d))?(?P<digits>\d+(?:[.,:]\d+)*)
     | (?P<numeral>[{_NUMERALS}]+)
@@ -40,8 +41,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_ASKS = re.compile(r"[?？]\W*\Z|[吗嗎呢][。.!！\s]*\Z")
-_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+")
+_ASKS = compile_late(r"[?？]\W*\Z|[吗嗎呢][。.!！\s]*\Z")
+_THOUSANDS = compile_late(r"-?\d{1,3}(?:,\d{3})+")
 
 
 def _split(words: str) -> frozenset[str]:
@@ -53,7 +54,7 @@ _DROPPED_CJK = frozenset("的了着吗呢吧啊呀嘛请")
 _NEGATIONS = _split("not no never none nor neither without cannot nothing nobody")
 _NEGATIONS_CJK = frozenset("不没无未勿别莫非")
 # Where these characters deny nothing.
-_AFFIRMING = re.compile(
+_AFFIRMING = compile_late(
     "不错|不过|不仅|不但|不同|不断|不久|不管|不如|差不多|是不是|无线|无论|非常|除非|别人|别名|特别|区别|级别|类别|性别|分别|识别|告别|个别|鉴别|未来|未必不|"
     "没关系|莫名"
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ..embedding import normalize
+from ..vectors import normalize
 from .connection import select, select_one
 from .protocols import Space
 from .vectors import stack_vectors

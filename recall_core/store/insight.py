@@ -103,7 +103,7 @@ class InsightTable:
         """
         import numpy as np
 
-        from ..embedding import normalize
+        from ..vectors import normalize
         from .vectors import stack_vectors
 
         clause = compile_selection(selection)

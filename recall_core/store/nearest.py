@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codes import code_bytes, find_nearest, make_planes
-from ..embedding import normalize
 from ..filters import Selection, restricts_records
 from ..forks import Lock
+from ..vectors import normalize
 from .code_pages import (
     PLACES,
     Page,

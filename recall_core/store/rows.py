@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from ..models import Json, Record
+from ..patterns import compile_late
 from ..text import clean_json, clean_text
 from ..times import from_micros, to_micros
 
@@ -37,7 +37,7 @@ TEXT_COLUMNS = ("id", "scope", "session", "role", "kind", "text", "payload", "me
 RECORD_COLUMNS = ", ".join(f"record.{name}" for name in COLUMNS)
 HASH_BYTES = 16
 
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # we write none, but other programs may
+_ESCAPED_SURROGATE = compile_late(r"\\u[dD][89a-fA-F]")  # we write none, but other programs may
 
 
 def text_hash(text: str) -> bytes:

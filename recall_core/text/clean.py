@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 
 from recall_core.errors import InvalidInputError
 from recall_core.models import Json
 
+from ..patterns import compile_late
 from .characters import SURROGATES
 
 REPLACEMENT = "\ufffd"
 MAX_DEPTH = 64
 MAX_INTEGER_BITS = 14_000  # Python refuses to write integers of more than 4,300 digits as text
 
-_UNSTORABLE = re.compile(f"[\0{SURROGATES}]")
+_UNSTORABLE = compile_late(f"[\0{SURROGATES}]")
 
 
 def clean_text(text: str) -> str:

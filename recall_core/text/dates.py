@@ -8,6 +8,8 @@ from datetime import date, timedelta
 from itertools import islice
 from typing import NamedTuple
 
+from ..patterns import compile_late
+
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 MOST_CHARACTERS = 4_000  # of a text that are looked at
 MOST_NAMED = 8  # days, months and years that one text names
@@ -22,7 +24,7 @@ _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 # A month alone is one only where nothing else can be meant: "you may march".
 _BEFORE = r"(?:in|on|of|since|until|till|by|from|before|after|during|around|early|late|mid|last|this|next)"
 _PATTERNS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    compile_late(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b{_YEAR}(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})\b",
         rf"\b{_DAY} (?:of )?{_MONTH}\.?,? ?{_YEAR}?\b",
@@ -36,8 +38,8 @@ _PATTERNS = tuple(
     )
 )
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_AGO = re.compile(rf"\b(\d{{1,3}}|an?|{'|'.join(_WORDS)}) (day|week|month|year)s? ago\b", re.IGNORECASE)
-_AGO_ZH = re.compile(r"([一二两三四五六七八九十]{1,3}|\d{1,3}) ?个?(天|日|周|星期|礼拜|月|年)以?前")
+_AGO = compile_late(rf"\b(\d{{1,3}}|an?|{'|'.join(_WORDS)}) (day|week|month|year)s? ago\b", re.IGNORECASE)
+_AGO_ZH = compile_late(r"([一二两三四五六七八九十]{1,3}|\d{1,3}) ?个?(天|日|周|星期|礼拜|月|年)以?前")
 _DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九", start=1)} | {"两": 2}
 _DAYS = {"day 天 日": 1, "week 周 星期 礼拜": 7, "month 月": 30, "year 年": 365}
 _UNITS = {unit: days for units, days in _DAYS.items() for unit in units.split()}

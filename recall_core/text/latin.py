@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from ..patterns import compile_late
 from .characters import MARK_BLOCKS, word_marks
 from .normalise import fold
 from .porter import stem as porter_stem
@@ -18,12 +19,12 @@ Part = tuple[str, str]  # a term, and the characters that it stands for
 _DIGEST = 16
 _LONGEST_STEMMED = 40
 _SIGILS = "-.@#$~/"
-_MARK_BLOCKS = re.compile(f"[{MARK_BLOCKS}]")
-_CLITIC = re.compile(r"'(?:s|d|m|ll|re|ve)$", re.IGNORECASE)
+_MARK_BLOCKS = compile_late(f"[{MARK_BLOCKS}]")
+_CLITIC = compile_late(r"'(?:s|d|m|ll|re|ve)$", re.IGNORECASE)
 
 # A plain word is no getUserById, HTTPServer or utf8; the last letter of IDs is no hump.
-_PLAIN = re.compile(r"[A-Z]?[^A-Z\d]+|[A-Z]+s?|\d+")
-_HUMPS = re.compile(r"[A-Z]+(?=[A-Z][^A-Z\d])|[A-Z]?[^A-Z\d]+|[A-Z]+|\d+")
+_PLAIN = compile_late(r"[A-Z]?[^A-Z\d]+|[A-Z]+s?|\d+")
+_HUMPS = compile_late(r"[A-Z]+(?=[A-Z][^A-Z\d])|[A-Z]?[^A-Z\d]+|[A-Z]+|\d+")
 
 
 def find_compounds(text: str) -> Iterator[re.Match[str]]:
@@ -79,9 +80,9 @@ def _patterns(marks: bool) -> _Patterns:
     lead = r"(?<!\w)(?:(?<![-.])(?:--?|\.)(?=[^\W\d_])|[@#$](?=\w)|~?/(?=[\w.])\.?)"
     whole = joined(r"(?:://|::|->|[-./\\:@&+#=%?~])")
     return _Patterns(
-        compound=re.compile(rf"(?:{lead})?{whole}|[^\w\s\x00-\x7f\u2000-\u206f\u3001-\u3011]"),
-        levels=(re.compile(joined("[-.+]")), re.compile(joined("-"))),
-        atom=re.compile(atom),
+        compound=compile_late(rf"(?:{lead})?{whole}|[^\w\s\x00-\x7f\u2000-\u206f\u3001-\u3011]"),
+        levels=(compile_late(joined("[-.+]")), compile_late(joined("-"))),
+        atom=compile_late(atom),
     )
 
 

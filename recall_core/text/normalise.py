@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import cache
 
+from ..patterns import compile_late
 from .characters import DIACRITICS, HAN, IGNORABLE, LATIN, codes_in
 
-_IGNORABLE = re.compile(f"[{IGNORABLE}]+")
-_HAN = re.compile(f"[{HAN}]")
-_MAY_HAVE_DIACRITICS = re.compile(f"[\u00c0-\u024f\u1e00-\u1eff{DIACRITICS}]")
-_DIACRITICS = re.compile(f"([{LATIN}])[{DIACRITICS}]+")
+_IGNORABLE = compile_late(f"[{IGNORABLE}]+")
+_HAN = compile_late(f"[{HAN}]")
+_MAY_HAVE_DIACRITICS = compile_late(f"[\u00c0-\u024f\u1e00-\u1eff{DIACRITICS}]")
+_DIACRITICS = compile_late(f"([{LATIN}])[{DIACRITICS}]+")
 _TYPEWRITER = (("\u2018", "'"), ("\u2019", "'"), ("\u201b", "'"), ("\u2010", "-"), ("\u2212", "-"))
 
 

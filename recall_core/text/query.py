@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from recall_core.models import Span
 
+from ..patterns import compile_late
 from .characters import CJK
 from .latin import compound_parts
 from .lexicon import is_function_gram, is_function_word
@@ -20,8 +21,8 @@ MAX_TERMS = 512
 MAX_CHARACTERS = 20_000
 MAX_QUESTIONS = 4
 
-_CJK = re.compile(f"[{CJK}]+")
-_QUESTION_END = re.compile(r"[?？][!！?？\"'”’»」』）)】\]}]*\s*\Z")
+_CJK = compile_late(f"[{CJK}]+")
+_QUESTION_END = compile_late(r"[?？][!！?？\"'”’»」』）)】\]}]*\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

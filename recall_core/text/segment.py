@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from ..patterns import compile_late
 from .characters import CJK, is_symbol
 from .latin import compound_terms, find_compounds, limit
 from .normalise import fold, prepare
@@ -24,8 +25,8 @@ TERMS_VERSION = 1  # raise it whenever the same text gives other terms
 
 JOINER = "_"  # stands for what a term can't hold, inside a word of the user dictionary
 
-_CJK_RUN = re.compile(f"[{CJK}]+")
-_UNSAFE = re.compile("[\\s\\x00-\\x1f\\x7f-\\x9f'\"\ud800-\udfff]+")
+_CJK_RUN = compile_late(f"[{CJK}]+")
+_UNSAFE = compile_late("[\\s\\x00-\\x1f\\x7f-\\x9f'\"\ud800-\udfff]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from functools import cache
 
+from ..patterns import compile_late
 from .characters import HAN_COMMON
 
 Cut = Callable[[str], list[str]]
 
-_RUN = re.compile(f"[{HAN_COMMON}]{{2,}}")  # one character alone is no word to cut
+_RUN = compile_late(f"[{HAN_COMMON}]{{2,}}")  # one character alone is no word to cut
 
 
 def cut_words(text: str) -> list[str]:

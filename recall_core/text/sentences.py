@@ -7,6 +7,7 @@ from typing import Literal
 
 from recall_core.models import Span
 
+from ..patterns import compile_late
 from .characters import CJK
 
 Language = Literal["zh", "en"]
@@ -19,12 +20,12 @@ _BLANK = "[^\\S\n\r\x0b\x0c\x85\u2028\u2029]"
 _BREAK = f"{_LINE_END}+(?:{_BLANK}+{_LINE_END}+)*"
 _CLOSERS = "\"'”’»」』）)】》〉〕\\]}"
 _CHINESE_MARKS = "。！？；｡"
-_END = re.compile(
+_END = compile_late(
     f"(?P<mark>[{_CHINESE_MARKS}…!?.]+)(?P<close>[{_CLOSERS}]*){_BLANK}*(?P<break>{_BREAK})?|(?P<line>{_BREAK})"
 )
-_CJK = re.compile(f"[{CJK}]+")
-_LAST_WORD = re.compile(r"[\w.]+\Z")
-_DOTTED = re.compile(r"(?:[a-z]\.)+[a-z]")  # e.g, i.e, U.S, a.m
+_CJK = compile_late(f"[{CJK}]+")
+_LAST_WORD = compile_late(r"[\w.]+\Z")
+_DOTTED = compile_late(r"(?:[a-z]\.)+[a-z]")  # e.g, i.e, U.S, a.m
 _LONGEST_ABBREVIATION = 16
 
 # A full stop after these ends no sentence: titles, and what introduces more.

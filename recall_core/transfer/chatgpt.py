@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -12,6 +11,7 @@ from typing import IO, BinaryIO, cast
 
 from ..errors import InvalidInputError
 from ..models import Json, NewRecord
+from ..patterns import compile_late
 from .columns import read_name, read_time
 from .content import tame
 from .documents import Document
@@ -19,10 +19,10 @@ from .entries import Damaged, Entry, Item, Skipped
 from .input import Input, open_input
 
 PATTERN = "conversations*.json"  # a large export has several: conversations-000.json and so on
-SIGN = re.compile(r'"mapping"\s*:\s*\{')
+SIGN = compile_late(r'"mapping"\s*:\s*\{')
 SPOKEN = ("user", "assistant")
 TEXTS = ("text", "multimodal_text")
-CITATION = re.compile("\ue200[^\ue200\ue201]*\ue201")  # marks that only ChatGPT's own page can show
+CITATION = compile_late("\ue200[^\ue200\ue201]*\ue201")  # marks that only ChatGPT's own page can show
 HIDDEN = "system messages and hidden ones"
 TOOLS = "calls of tools and their results"
 NO_TEXT = "messages without text"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import InvalidInputError
 from ..models import Json, NewRecord
+from ..patterns import compile_late
 from .columns import read_name, read_time
 from .content import find_text, parse_object, tame
 from .entries import Damaged, Entry, Item, Skipped, TitleEntry
@@ -17,14 +18,14 @@ from .input import Input, open_input
 
 PATTERN = "*.jsonl"
 LOOKED_AT = 20  # files of a folder
-SIGN = re.compile(r'"sessionId"\s*:\s*"')
-SIGNS = re.compile(r'"(parentUuid|isSidechain|leafUuid|isSnapshotUpdate)"\s*:|"type"\s*:\s*"queue-operation"')
+SIGN = compile_late(r'"sessionId"\s*:\s*"')
+SIGNS = compile_late(r'"(parentUuid|isSidechain|leafUuid|isSnapshotUpdate)"\s*:|"type"\s*:\s*"queue-operation"')
 # What Claude Code, and hooks, put into messages beside what was said.
-INJECTED = re.compile(r"<(system-reminder|user-prompt-submit-hook|memory-context)>.*?</\1>", re.DOTALL)
-COMMAND = re.compile(
+INJECTED = compile_late(r"<(system-reminder|user-prompt-submit-hook|memory-context)>.*?</\1>", re.DOTALL)
+COMMAND = compile_late(
     r"\s*(<(command-(name|message|args)|local-command-|bash-(input|stdout|stderr))|Caveat: The messages)"
 )
-INTERRUPTED = re.compile(r"\s*\[Request interrupted by user[^\]]*\]\s*")
+INTERRUPTED = compile_late(r"\s*\[Request interrupted by user[^\]]*\]\s*")
 EVENT = "events of the program"
 SUBAGENT = "messages of subagents"
 TOOL = "calls of tools, their results, thoughts"

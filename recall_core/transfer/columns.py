@@ -12,6 +12,7 @@ from typing import Any
 from ..drafting import MAX_NAME, check_importance
 from ..errors import InvalidInputError
 from ..models import Json
+from ..patterns import compile_late
 from ..scopes import escape_segment
 from ..times import MICROS_PER_SECOND, Time, to_micros
 from .content import find_text, tame
@@ -22,12 +23,12 @@ UNITS = ((1e17, 1_000_000_000), (1e14, 1_000_000), (1e11, 1000))
 ROLES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "agent": "assistant"}
 GRADES = {"critical": 1.0, "high": 0.9, "medium": 0.5, "normal": 0.5, "low": 0.1}
 SCALES = (1.0, 10.0, 100.0)
-DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+DURATION = compile_late(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-SEPARATORS = re.compile(r"[,;，；、\n]")
+SEPARATORS = compile_late(r"[,;，；、\n]")
 DELETED = "deleted in the other program"
 # What only serves the other program's search, or is made anew here.
-DERIVED = re.compile(
+DERIVED = compile_late(
     r"(?i)(.*_)?(embedding|embedded|embedding_\w+|vector|vec|vectors|hash|dedup_key|tokens|token_count|tokenized"
     r"|segmented|fts|rowid|simhash|norm)"
 )

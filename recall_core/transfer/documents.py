@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from ..errors import InvalidInputError
 from ..models import Json
+from ..patterns import compile_late
 from .content import refuse_constant
 
 FIRST_PIECE = 1 << 16  # bytes; the next ones are as large as what is held, so that an item of any size is read in time
 LARGEST_ITEM = 1 << 30  # bytes of one item
 NEAR_THE_END = 16  # characters: an error there may come from reading only a part
-SPACE = re.compile(r"[\s,]*")
+SPACE = compile_late(r"[\s,]*")
 
 
 class Document:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from ..errors import InvalidInputError
 from ..models import Json, NewRecord, Record
+from ..patterns import compile_late
 from ..store import StoredVector
 from .content import parse_object, tame, tame_value
 from .entries import (
@@ -31,7 +31,7 @@ FORMAT = "dualrecall"
 VERSION = 1
 CUT_SHORT = "the export was cut short here: its last line is missing"
 # Programs that take these for the end of a line would tear ours.
-_LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
+_LINE_ENDS = compile_late("[\x7f-\x9f\u2028\u2029]")
 TIMES = FIELDS[-4:]
 KNOWN = frozenset((*FIELDS, "vectors"))
 

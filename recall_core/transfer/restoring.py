@@ -73,7 +73,7 @@ def _find_chunk(draft: Draft, stored: Stored, vector: VectorEntry) -> int | None
 def _is_usable(vector: VectorEntry) -> bool:
     import numpy as np
 
-    from ..embedding import check_vectors
+    from ..vectors import check_vectors
 
     try:
         check_vectors(np.frombuffer(vector.data, dtype="<f4").reshape(1, -1), 1, vector.dimensions)

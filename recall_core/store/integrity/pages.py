@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import apsw
 
 from ...damage import Damage, make_damage
+from ...patterns import compile_late
 from ..connection import select
 from .access import Access
 from .objects import DERIVED, KEYWORD_INDEX, renew_tables
@@ -16,10 +16,10 @@ MESSAGES = 1_000  # that SQLite is asked for at most
 SHOWN = 3
 OWN_CHECKS = DERIVED | {"embedding", "trash_vector"}  # whose references have checks of their own
 
-_OF_INDEX = re.compile(r"(?:missing from|entries in|entry in|values? out of order in) index (\S+)")
-_OF_TREE = re.compile(r"Tree (\d+)")
-_OF_TABLE = re.compile(r"table (\S+) can't be read")
-_LOST = re.compile(r"Page \d+(?: is)?:? never used|Freelist:|free-page count")
+_OF_INDEX = compile_late(r"(?:missing from|entries in|entry in|values? out of order in) index (\S+)")
+_OF_TREE = compile_late(r"Tree (\d+)")
+_OF_TABLE = compile_late(r"table (\S+) can't be read")
+_LOST = compile_late(r"Page \d+(?: is)?:? never used|Freelist:|free-page count")
 
 
 def find_page_damage(access: Access) -> Iterator[Damage]:
