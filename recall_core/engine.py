@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, islice
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from .causes import Cause
@@ -92,20 +92,9 @@ def write_record(engine: Engine, base: str, new: NewRecord, *, once_per_turn: bo
     return store_drafts(engine, [new], [draft])[0].record
 
 
-def store_drafts(
-    engine: Engine,
-    news: Sequence[NewRecord],
-    drafts: Sequence[Draft],
-    select: Callable[[Sequence[Draft]], list[bool]] | None = None,
-) -> list[Stored]:
-    """Store drafts in one transaction with the vectors that came with them, then give their chunks vectors.
-
-    `select` is called first within the transaction, and says which of the drafts are stored.
-    """
+def store_drafts(engine: Engine, news: Sequence[NewRecord], drafts: Sequence[Draft]) -> list[Stored]:
+    """Store drafts in one transaction with the vectors that came with them, then give their chunks vectors."""
     with engine.store.records.transaction():
-        if select is not None:
-            wanted = select(drafts)
-            news, drafts = list(compress(news, wanted)), list(compress(drafts, wanted))
         stored = write_drafts(engine, news, drafts)
         keys = [key for result in stored for key in result.chunk_keys]
         claim = engine.indexer.claim(keys)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from itertools import compress
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import drafting
 from .deletion import delete_records, erase
-from .engine import make_drafts, store_drafts
+from .engine import make_drafts, write_drafts
 from .errors import InvalidInputError
 from .models import Json, NewRecord, Record
+from .revision import Revision, revise_all
 from .scoped import Scoped, Where
-from .store import OWN_SPACE, Draft, SessionKey
+from .store import OWN_SPACE, SessionKey, Stored
 from .times import from_micros
 
 if TYPE_CHECKING:
@@ -27,34 +30,38 @@ class Hosting(Scoped):
         add: Iterable[NewRecord | Mapping[str, Json]] = (),
         delete: str | Iterable[str] = (),
         *,
+        update: Mapping[str, Revision] | None = None,
         if_taken: Literal["raise", "skip"] = "raise",
     ) -> list[Record]:
-        """Delete records for good, as `delete(hard=True)` does, and store others, all in one transaction: all of it
-        happens, or nothing. Return what was stored, in its order.
+        """Delete records for good, as `delete(hard=True)` does, store others, and change those whose ids `update` has,
+        as the method `update` does, all in one transaction: all of it happens, or nothing. Return what was stored, then
+        what was changed, in their order.
 
         With `if_taken="skip"` what has the id of a stored record is passed over and not returned, so that the same call
         can be made again. Ids to delete that are not in this scope are passed over.
 
-        Raises InvalidInputError, RecordExistsError if an id is taken (unless on_duplicate is "replace"), StoreError.
+        Raises InvalidInputError, RecordExistsError if an id is taken (unless on_duplicate is "replace"),
+        RecordNotFoundError if an id of `update` is not in this scope, StoreError.
         """
         if if_taken not in ("raise", "skip"):
             raise InvalidInputError(f"if_taken is {if_taken!r}; choose raise or skip")
-        engine, ids = self._engine, drafting.check_ids(delete)
+        engine, ids, revisions = self._engine, drafting.check_ids(delete), _check_revisions(update)
         if not isinstance(add, Iterable):
             raise InvalidInputError(f"add is an iterable of NewRecord values or mappings, not {add!r}")
         news, drafts = make_drafts(engine, self._base, list(add))
 
-        def make_room(drafts: Sequence[Draft]) -> list[bool]:
+        def write() -> list[Stored]:
             if ids:
                 going_on = {SessionKey(draft.record.scope, draft.record.session or "") for draft in drafts}
                 delete_records(engine, ids, self._select(ignores_expiry=True), hard=True, keeping=going_on)
             if if_taken == "raise":
-                return [True] * len(drafts)
+                return write_drafts(engine, news, drafts)
             found = engine.store.records.get([draft.record.id for draft in drafts], self._select())
             taken = {record.id for record in found}
-            return [draft.record.id not in taken for draft in drafts]
+            free = [draft.record.id not in taken for draft in drafts]
+            return write_drafts(engine, list(compress(news, free)), list(compress(drafts, free)))
 
-        stored = store_drafts(engine, news, drafts, make_room)
+        stored = revise_all(engine, self._base, revisions, write)
         if ids:
             erase(engine)
         return [one.record for one in stored]
@@ -99,6 +106,14 @@ class Hosting(Scoped):
         """
         embedder = self._engine.embedder
         return [] if embedder is None or not texts else list(embedder.embed_passages(texts))
+
+
+def _check_revisions(update: Any) -> dict[str, Revision]:
+    if not isinstance(update, Mapping | NoneType) or not all(
+        isinstance(one, Revision) for one in (update or {}).values()
+    ):
+        raise InvalidInputError(f"update is a mapping of ids to Revision values, not {update!r}")
+    return {drafting.check_name(id, "id"): revision for id, revision in (update or {}).items()}
 
 
 def prepare_search(view: Hosting) -> None:

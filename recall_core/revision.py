@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -14,6 +14,7 @@ from .errors import RecordNotFoundError
 from .filters import Selection
 from .models import Json, NewRecord, Record
 from .scopes import join_scopes
+from .store import ChunkDraft, Stored
 from .times import Time, from_micros, to_micros
 
 INDEXED_FIELDS = ("text", "role", "tags", "metadata", "source")
@@ -33,50 +34,81 @@ UNCHANGED: Final[Any] = _Unchanged()
 class Revision:
     """What is to become of a record's fields; UNCHANGED ones stay."""
 
-    text: str
-    scope: str
-    session: str | None
-    turn: int | None
-    role: str | None
-    kind: str
-    tags: Sequence[str]
-    metadata: Mapping[str, Json] | None
-    payload: Json
-    source: str | None
-    importance: float
-    created_at: Time
-    expires_at: Time | None
-    ttl: float | timedelta | None
-    vector: Sequence[float]
-    space: str | None
-    redact: bool | None
+    text: str = UNCHANGED
+    scope: str = UNCHANGED
+    session: str | None = UNCHANGED
+    turn: int | None = UNCHANGED
+    role: str | None = UNCHANGED
+    kind: str = UNCHANGED
+    tags: Sequence[str] = UNCHANGED
+    metadata: Mapping[str, Json] | None = UNCHANGED
+    payload: Json = UNCHANGED
+    source: str | None = UNCHANGED
+    importance: float = UNCHANGED
+    created_at: Time = UNCHANGED
+    expires_at: Time | None = UNCHANGED
+    ttl: float | timedelta | None = UNCHANGED
+    vector: Sequence[float] = UNCHANGED
+    space: str | None = None
+    redact: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A revision of a record as it was when it was read, and what is to be written."""
+
+    before: Record
+    after: Record
+    chunks: Sequence[ChunkDraft] | None  # None if they stay
+    revision: Revision
 
 
 def revise(engine: Engine, base: str, id: str, revision: Revision) -> Record:
     """Change the record in one transaction and return it. Raises RecordNotFoundError if it is not below `base`."""
+    return revise_all(engine, base, {id: revision})[0].record
+
+
+def revise_all(
+    engine: Engine, base: str, revisions: Mapping[str, Revision], write: Callable[[], list[Stored]] = list
+) -> list[Stored]:
+    """Do what `write` does and change records, all in one transaction, then give what was stored vectors; return it.
+
+    Raises RecordNotFoundError if an id is not below `base`, and what `write` raises; then nothing was changed.
+    """
     now = engine.now()
-    given = revision.vector is not UNCHANGED
-    redact = find_redaction(engine, revision.redact)
-    given_fields = {name for name in REDACTED_FIELDS if getattr(revision, name) is not UNCHANGED}
-    new = NewRecord(text="", vector=revision.vector if given else None, space=revision.space)
-    while True:  # chunks are made outside the lock, and made again if the record has changed meanwhile
-        before = _find(engine, base, id, now)
-        changed = redact_record(apply_revision(before, revision, base, now), redact, given_fields)
-        reindex = any(getattr(changed, name) != getattr(before, name) for name in INDEXED_FIELDS)
-        chunks = engine.indexer.prepare(changed) if reindex else None
+    while True:  # chunks are made outside the lock, and made again if a record has changed meanwhile
+        plans = [_plan(engine, base, id, revision, now) for id, revision in revisions.items()]
         with engine.store.records.transaction():
-            if _find(engine, base, id, now) != before:
+            if any(_find(engine, base, plan.before.id, now) != plan.before for plan in plans):
                 continue
-            space = space_for(engine, new) if given else None
-            renewed = None if chunks is None else engine.indexer.renew(changed, chunks)
-            stored = engine.store.records.update(changed, renewed)
-            if space is not None:
-                keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(id))
-                save_vectors(engine, space, {keys[0]: revision.vector})
-                engine.store.index.refresh(space)
-            claim = engine.indexer.claim(stored.chunk_keys)
-        engine.indexer.embed(stored.chunk_keys, claim)
-        return stored.record
+            stored = write()
+            stored += [_write(engine, plan) for plan in plans]
+            keys = [key for one in stored for key in one.chunk_keys]
+            claim = engine.indexer.claim(keys)
+        engine.indexer.embed(keys, claim)
+        return stored
+
+
+def _plan(engine: Engine, base: str, id: str, revision: Revision, now: int) -> _Plan:
+    before = _find(engine, base, id, now)
+    given = {name for name in REDACTED_FIELDS if getattr(revision, name) is not UNCHANGED}
+    redact = find_redaction(engine, revision.redact)
+    after = redact_record(apply_revision(before, revision, base, now), redact, given)
+    reindex = any(getattr(after, name) != getattr(before, name) for name in INDEXED_FIELDS)
+    return _Plan(before, after, engine.indexer.prepare(after) if reindex else None, revision)
+
+
+def _write(engine: Engine, plan: _Plan) -> Stored:
+    given = plan.revision.vector is not UNCHANGED
+    new = NewRecord(text="", vector=plan.revision.vector if given else None, space=plan.revision.space)
+    space = space_for(engine, new) if given else None
+    renewed = None if plan.chunks is None else engine.indexer.renew(plan.after, plan.chunks)
+    stored = engine.store.records.update(plan.after, renewed)
+    if space is not None:
+        keys = stored.chunk_keys or tuple(engine.store.records.chunk_keys(plan.after.id))
+        save_vectors(engine, space, {keys[0]: plan.revision.vector})
+        engine.store.index.refresh(space)
+    return stored
 
 
 def _find(engine: Engine, base: str, id: str, now: int) -> Record:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from support import HashedEmbedder
 
 from recall_core import Memory, derive_id, escape_segment, format_scope, unescape_segment
-from recall_core.errors import EmbeddingError, InvalidInputError, RecordExistsError
+from recall_core.errors import EmbeddingError, InvalidInputError, RecordExistsError, RecordNotFoundError
 from recall_core.hosting import prepare_search
+from recall_core.revision import Revision
 from recall_core.scopes import check_scope
 from recall_core.store import OWN_SPACE
 
@@ -89,10 +90,45 @@ def test_the_id_of_an_expired_record_is_free(memory, clock):
     assert texts(memory) == ["new"]
 
 
+def test_what_is_added_and_what_is_updated_are_one_change(memory):
+    memory.add("old", id="1", scope="a", tags=["kept"])
+    change = {"1": Revision(text="newer", scope="b")}
+    added, updated = memory.change([{"text": "new", "id": "2"}], update=change)
+    assert (added.text, updated.text, updated.scope, updated.tags) == ("new", "newer", "b", ("kept",))
+    assert [hit.record.id for hit in memory.search("newer", limit=1)] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("add", "update", "error"),
+    [
+        ([{"text": "new", "id": "3"}], {"1": {"text": "x"}, "nobody": {"text": "y"}}, RecordNotFoundError),
+        ([{"text": "new", "id": "2"}], {"1": {"text": "x"}}, RecordExistsError),
+        ([{"text": "new", "id": "3"}], {"1": {"text": "x"}, "2": {"importance": 7}}, InvalidInputError),
+        ([], {"1": {"text": "x"}, "2": {"vector": [1.0, 0.0], "space": "other"}}, EmbeddingError),
+    ],
+)
+def test_an_update_that_fails_leaves_nothing_of_its_change(memory, add, update, error):
+    memory.add("first", id="1")
+    memory.add("second", id="2", vector=EAST, space="other")
+    with pytest.raises(error):
+        memory.change(add, update={id: Revision(**fields) for id, fields in update.items()})
+    assert texts(memory) == ["first", "second"]
+
+
+def test_a_view_updates_only_what_lies_in_it(memory):
+    memory.add("theirs", id="1", scope="b")
+    with pytest.raises(RecordNotFoundError):
+        memory.scoped("a").change(update={"1": Revision(text="mine")})
+    assert texts(memory) == ["theirs"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [({"if_taken": "ignore"}, "raise or skip"), ({"delete": [1]}, "strings"), ({"add": 3}, "add is")],
-)
+    [
+        ({"if_taken": "ignore"}, "raise or skip"), ({"delete": [1]}, "strings"), ({"add": 3}, "add is"),
+        ({"update": {"1": {"text": "x"}}}, "Revision"),
+    ],
+)  # fmt: skip
 def test_a_change_that_makes_no_sense_says_so(memory, arguments, said):
     with pytest.raises(InvalidInputError, match=said):
         memory.change(**arguments)

@@ -10,6 +10,7 @@ from crewai.memory.types import MemoryRecord
 from pydantic_core import to_jsonable_python
 
 from recall_core import And, Condition, Filter, NewRecord, Not, Or, Record
+from recall_core.revision import Revision
 
 from .paths import to_path, to_scope
 
@@ -19,7 +20,7 @@ ACCESSED = "last_accessed"
 
 
 def to_fields(record: MemoryRecord) -> dict[str, Any]:
-    """Return what `View.update` and, with an id, `NewRecord` take of a record, but for its vector."""
+    """Return what `Revision` and, with an id, `NewRecord` take of a record, but for its vector."""
     return {
         "text": record.content,
         "scope": to_scope(record.scope),
@@ -39,6 +40,13 @@ def to_new_record(record: MemoryRecord, space: str | None, **arguments: Any) -> 
     return NewRecord(
         id=record.id, vector=vector, space=None if vector is None else space, **to_fields(record), **arguments
     )
+
+
+def to_revision(record: MemoryRecord, space: str | None, *, redact: bool | None) -> Revision:
+    """Return what becomes of a stored record; without a new vector it keeps its own."""
+    vector = None if space is None else find_vector(record)
+    brought: dict[str, Any] = {} if vector is None else {"vector": vector, "space": space}
+    return Revision(redact=redact, **to_fields(record), **brought)
 
 
 def find_vector(record: MemoryRecord) -> list[float] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Self
@@ -16,7 +16,7 @@ from recall_core.opening import Opened, Source, find_path, read_all
 
 from .listing import Listing
 from .paths import to_scope
-from .records import find_vector, find_where, is_nested, to_fields, to_new_record
+from .records import find_vector, find_where, is_nested, to_new_record, to_revision
 from .reporting import report_failures, reporting
 
 MOST = 10_000  # results of a search
@@ -65,21 +65,14 @@ class RecallStorage(Listing):
         return partial(RecallStorage, **self._arguments), (self.path,)
 
     def save(self, records: list[MemoryRecord]) -> None:
-        """Store records, in the place of those with the same ids.
+        """Store records, in the place of those with the same ids: all of them, or none.
 
         Raises EmbeddingDimensionMismatchError (a ValueError) if a vector has another length than those stored.
         """
         given = {record.id: record for record in records}
         with reporting(self, len(given)):
             self._check_dimensions(list(given.values()))
-            known = {record.id for record in self.view.get(given)}
-            self.view.change(
-                to_new_record(record, self._space, redact=self.redact, on_duplicate="replace")
-                for id, record in given.items()
-                if id not in known
-            )
-            for id in known:
-                self._overwrite(given[id])
+            self._put(given)
 
     def update(self, record: MemoryRecord) -> None:
         """Change the record with this id, or store it. Its source and its privacy stay, unless new ones are given: when
@@ -92,7 +85,7 @@ class RecallStorage(Listing):
         kept = {"source": record.source or before.source, "private": record.private or before.private}
         with reporting(self, 1):
             self._check_dimensions([record])
-            self._overwrite(record.model_copy(update=kept))
+            self._put({record.id: record.model_copy(update=kept)})
 
     def search(
         self,
@@ -170,10 +163,16 @@ class RecallStorage(Listing):
         """Do what `delete` does, in a worker thread."""
         return await asyncio.to_thread(self.delete, scope_prefix, categories, record_ids, older_than, metadata_filter)
 
-    def _overwrite(self, record: MemoryRecord) -> None:
-        vector = None if self._space is None else find_vector(record)
-        brought: dict[str, Any] = {} if vector is None else {"vector": vector, "space": self._space}
-        self.view.update(record.id, redact=self.redact, **to_fields(record), **brought)
+    def _put(self, given: Mapping[str, MemoryRecord]) -> None:
+        """Store records by their ids. What others have written into those that are known, and CrewAI does not know,
+        stays.
+        """
+        known = {record.id for record in self.view.get(given)}
+        new = [one for id, one in given.items() if id not in known]
+        self.view.change(
+            [to_new_record(one, self._space, redact=self.redact, on_duplicate="replace") for one in new],
+            update={id: to_revision(given[id], self._space, redact=self.redact) for id in known},
+        )
 
     def _select(self, path: str | None, filters: Sequence[Filter], metadata: dict[str, Any] | None) -> Filter | None:
         """Return the filter that a host's arguments mean; lists and mappings in metadata are compared here."""

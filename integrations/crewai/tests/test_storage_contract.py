@@ -14,6 +14,8 @@ from crewai.memory.types import MemoryRecord
 from crews import EMBED, make_record
 from stores import STORAGES
 
+from recall_core.errors import InvalidInputError
+
 KAMAL = "/crew/s/user/kamal"
 
 
@@ -102,6 +104,15 @@ def test_saving_an_id_again_replaces_the_record_also_in_another_scope(storage):
     storage.save([record, record])
     storage.save([record.model_copy(update={"scope": "/b", "categories": ["x"]})])
     assert (storage.count(), storage.count("/b"), storage.get_record(record.id).categories) == (1, 1, ["x"])
+
+
+def test_a_save_with_a_record_that_can_not_be_stored_stores_nothing(storage, records):
+    before = [record.model_dump() for record in storage.list_records()]
+    changed = records[0].model_copy(update={"content": "the user loves pizza"})
+    too_long = records[1].model_copy(update={"content": "x" * 1_000_001})
+    with pytest.raises(InvalidInputError):
+        storage.save([make_record("new"), changed, too_long])
+    assert [record.model_dump() for record in storage.list_records()] == before
 
 
 @pytest.mark.parametrize("vector", [None, [], [0.0] * 64], ids=["none", "empty", "zeros"])
