@@ -126,7 +126,7 @@ class AsyncMemory(AsyncView):
         settings: Settings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> AsyncMemory:
-        """Open the memory at `path`, made if missing; ":memory:" keeps everything in RAM."""
+        """Open the memory at `path`, made with its folder if missing; ":memory:" keeps everything in RAM."""
         opening = asyncio.create_task(
             asyncio.to_thread(Memory.open, path, embedder=embedder, settings=settings, clock=clock)
         )

@@ -52,7 +52,7 @@ class Memory(View, Maintenance):
         settings: Settings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Memory:
-        """Open the memory at `path`, made if missing; ":memory:" keeps everything in RAM.
+        """Open the memory at `path`, made with its folder if missing; ":memory:" keeps everything in RAM.
 
         `embedder` is the model in the package by default, any object with the `Embedder` protocol, the folder of an
         ONNX model, or None for keywords only. `clock` returns seconds since 1970 UTC.

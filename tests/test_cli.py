@@ -307,10 +307,12 @@ def test_another_kind_of_file_is_no_memory(db_path):
     assert "is no SQLite database" in result.stderr
 
 
-def test_a_missing_folder_is_told(db_path):
-    result = run(db_path.parent / "no" / "memory.db", "add", "x")
-    assert result.exit_code == 3
-    assert "does not exist; create it first" in result.stderr
+def test_a_missing_folder_is_made_to_write_and_not_to_read(db_path):
+    file = db_path.parent / "no" / "memory.db"
+    assert run(file, "list").exit_code == 3
+    assert not file.parent.exists()
+    assert run(file, "add", "x").exit_code == 0
+    assert file.exists()
 
 
 def test_db_on_the_command_line_wins_over_the_environment(db_path, tmp_path):

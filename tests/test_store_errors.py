@@ -62,10 +62,19 @@ def test_a_folder_is_no_memory(tmp_path):
         open_memory(tmp_path)
 
 
-def test_a_folder_is_not_made(tmp_path):
-    with pytest.raises(StoreUnavailableError, match=r"folder .*nowhere does not exist; create it first"):
-        open_memory(tmp_path / "nowhere" / "memory.db")
-    assert list(tmp_path.iterdir()) == []
+def test_a_missing_folder_is_made_for_its_owner_only(tmp_path):
+    file = tmp_path / "new" / "er" / "memory.db"
+    open_memory(file).close()
+    assert file.exists()
+    if os.name == "posix":
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+@posix
+def test_a_folder_that_can_not_be_made_is_told(tmp_path):
+    (tmp_path / "leads nowhere").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreUnavailableError, match=r"leads nowhere does not exist, and can't be made"):
+        open_memory(tmp_path / "leads nowhere" / "memory.db")
 
 
 def test_a_file_has_no_files_in_it(tmp_path):

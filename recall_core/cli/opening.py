@@ -40,7 +40,7 @@ def open_for_writing(db: str | None, model: str | None) -> Memory:
     """Open a memory file, made if missing, to add to it."""
     from recall_core.memory import Memory
 
-    path = _make_room(db)
+    path = locate(db)
     if str(path) == ":memory:":
         tell(":memory: is gone when this command ends, with all that is stored in it; give a file to keep it")
     return Memory.open(path, embedder=resolve_model(model))
@@ -51,7 +51,7 @@ def open_server_memory(db: str | None, model: str | None, *, redact: bool) -> Me
     from recall_core.memory import Memory
     from recall_core.settings import Settings
 
-    return Memory.open(_make_room(db), embedder=resolve_model(model), settings=Settings(redact=redact))
+    return Memory.open(locate(db), embedder=resolve_model(model), settings=Settings(redact=redact))
 
 
 def open_hook_memory(db: str | None, busy_timeout: float) -> Memory:
@@ -60,18 +60,7 @@ def open_hook_memory(db: str | None, busy_timeout: float) -> Memory:
     from recall_core.settings import Settings
 
     settings = Settings(redact=True, busy_timeout=busy_timeout)
-    return Memory.open(_make_room(db), embedder=None, settings=settings)
-
-
-def _make_room(db: str | None) -> Path:
-    """Return the path of the memory file; the folder of the default one is made if missing."""
-    path = locate(db)
-    if not db:
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreUnavailableError(f"the folder {path.parent} can't be made ({error}); give --db") from error
-    return path
+    return Memory.open(locate(db), embedder=None, settings=settings)
 
 
 def open_for_embedding(db: str | None, model: str | None) -> Memory:

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import apsw
@@ -108,9 +109,10 @@ def select_one(connection: apsw.Connection, sql: str, bindings: Sequence[SQLValu
 
 
 def create_private(path: str) -> None:
-    """Create a missing file readable by its owner only; memories are personal."""
+    """Create a missing file, and its folder, for their owner only; memories are personal."""
     if path != MEMORY_PATH:
         with contextlib.suppress(OSError, ValueError):  # SQLite's own attempt tells what is wrong
+            Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 

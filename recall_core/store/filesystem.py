@@ -48,7 +48,7 @@ def explain_path(path: str) -> str | None:
     except PermissionError:
         return f"no permission to enter the folder {folder}"
     except (OSError, ValueError):
-        return f"the folder {folder} does not exist; create it first"
+        return f"the folder {folder} does not exist, and can't be made"
     if find_status(path) is not None and not os.access(path, os.W_OK):
         return "no permission to write to the file"
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -119,7 +119,6 @@ def take(path: Path) -> OpenFile:
         if path in _open:
             _open[path].users += 1
             return _open[path]
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _open[path] = OpenFile(path)
         return _open[path]
 
