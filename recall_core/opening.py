@@ -10,8 +10,10 @@ from typing import Any, Self
 
 from .errors import InvalidInputError
 from .filters import Filter
+from .forks import Lock
 from .memory import Memory
 from .models import Record
+from .store import MEMORY_PATH
 from .view import View
 
 Source = str | Path | Memory | View
@@ -22,23 +24,50 @@ PAGE = 1000  # records read at once
 class Opened:
     """A scope of a memory: of one that was opened here and is closed with it, or of one that stays its owner's.
 
-    `arguments` are those of `Memory.open`. Raises InvalidInputError for anything that is no source.
+    What was opened here is opened anew in a forked child, when that first asks for the view; what is kept only in RAM
+    is its parent's. `arguments` are those of `Memory.open`. Raises InvalidInputError for anything that is no source.
     """
 
     def __init__(self, source: Source, scope: str = "", **arguments: Any) -> None:
         find_path(source)
-        whole = source if isinstance(source, View) else Memory.open(source, **arguments)
-        self._own = None if whole is source else whole
-        try:
-            self.view = whole.scoped(scope) if scope else whole
-        except BaseException:
-            self.close()
-            raise
+        self._scope, self._arguments = scope, arguments
+        self._own: Memory | None = None
+        self._closed = False
+        self._opening = Lock()
+        if isinstance(source, View):
+            self._view = source.scoped(scope) if scope else source
+        else:
+            self._open(source)
+
+    @property
+    def view(self) -> View:
+        """What is to be used; ask for it each time. Raises StoreError if a forked child can't open the file."""
+        if self._is_inherited():
+            with self._opening:
+                if self._own is not None and self._is_inherited():
+                    self._open(self._own._engine.store.path)
+        return self._view
 
     def close(self) -> None:
         """Close the memory if it was opened here."""
-        if isinstance(self._own, Memory):
+        self._closed = True
+        if self._own is not None:
             self._own.close()
+
+    def _is_inherited(self) -> bool:
+        """Tell whether a file is to be opened anew, since this is a child of the process that opened it."""
+        if self._own is None or self._closed or self._process == os.getpid():
+            return False
+        return self._own._engine.store.path != MEMORY_PATH
+
+    def _open(self, path: str | Path) -> None:
+        own = Memory.open(path, **self._arguments)
+        try:
+            self._view = own.scoped(self._scope) if self._scope else own
+        except BaseException:
+            own.close()
+            raise
+        self._own, self._process = own, os.getpid()
 
 
 class Closing:

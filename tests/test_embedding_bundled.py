@@ -166,3 +166,22 @@ def test_a_program_that_forks_after_embedding_hears_no_warning():
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert (run.stdout, run.stderr) == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_forked_after_embedding_embeds_the_same_and_its_interpreter_ends():
+    code = (
+        "import os, sys\n"
+        "from recall_core.embedding import load_bundled\n"
+        "texts = ['部署', 'deploy the service ' * 40] * 4\n"
+        "ours = load_bundled().embed_passages(texts)\n"
+        "child = os.fork()\n"
+        "if child == 0: sys.exit(7 if (load_bundled().embed_passages(texts) == ours).all() else 1)\n"
+        "other = os.fork()\n"
+        "if other == 0: sys.exit(7)\n"
+        "codes = [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in (child, other)]\n"
+        "print(codes)\n"
+    )
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert run.stdout.strip() == "[7, 7]"

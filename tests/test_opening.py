@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+
 import pytest
 
 from recall_core import Condition, Memory
@@ -16,6 +19,23 @@ class Store(Closing):
     @property
     def view(self):
         return self._opened.view
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+def in_child(work) -> int:
+    """Return the exit code of a forked process: 0 if a function raises nothing there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture
@@ -52,6 +72,37 @@ def test_a_file_is_closed_again_if_the_scope_can_not_be_used(path):
     path.unlink()
     with Memory.open(path, embedder=None) as memory:
         assert memory.count() == 0
+
+
+@forks
+def test_a_forked_child_opens_its_own_and_leaves_its_parent_its_file(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    with Store(path.name, "user/1", embedder=None) as store:
+        store.view.add("before")
+
+        def work():
+            os.chdir("/")
+            store.view.add("in the child")
+            store.close()
+
+        assert in_child(work) == 0
+        assert [record.text for record in store.view.records()] == ["before", "in the child"]
+        store.view.add("after")
+
+
+@forks
+@pytest.mark.parametrize("closes", [True, False])
+def test_what_is_closed_or_only_in_ram_is_not_opened_in_a_child(path, closes):
+    store = Store(path if closes else ":memory:", embedder=None)
+    if closes:
+        store.close()
+
+    def work():
+        with pytest.raises(ClosedError):
+            store.view.count()
+
+    assert in_child(work) == 0
+    store.close()
 
 
 def test_something_else_than_a_memory_is_refused():

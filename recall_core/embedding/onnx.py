@@ -36,7 +36,7 @@ class OnnxEmbedder:
     * `threads`: of one call; by default the number of cores, at most 4.
 
     The constructor reads the small files only; the tokenizer and the model load when they are first needed. Threads may
-    share an embedder. A process should fork before it embeds: onnxruntime may hang when a forked child exits.
+    share an embedder; in a forked child the model is loaded anew.
 
     Vectors are float32 of length 1. Equal text gives an equal vector only up to rounding where the model quantises over
     the whole batch, as many "quantized" files of the hubs do; with the bundled model it is the same to the bit.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
 
+from ..forks import Lock
 from .spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -33,9 +36,12 @@ class Network:
 
     def __init__(self, file: Path, threads: int | None, task: str) -> None:
         self._file = file
-        self._session = _load(file, threads)
+        self._threads = threads
+        self._lock = Lock()
+        self._session: Any = _load(file, threads)
         self._inputs = [node.name for node in self._session.get_inputs()]
         self.outputs = [node.name for node in self._session.get_outputs()]
+        _networks.add(self)
         unknown = [name for name in self._inputs if name not in _INPUTS]
         if unknown:
             raise InvalidInputError(
@@ -70,10 +76,35 @@ class Network:
         if shrink:
             options.add_run_config_entry(*_SHRINK_ARENA)
         try:
-            [given] = self._session.run([output], {name: feed[name] for name in self._inputs}, options)
+            [given] = self._find_session().run([output], {name: feed[name] for name in self._inputs}, options)
         except Exception as error:  # the library's exceptions have no common base
             raise EmbeddingError(f"{self._file} failed on a batch of shape {ids.shape}: {error}") from error
         return np.asarray(given, np.float32)
+
+    def abandon(self) -> None:
+        """In a forked child, where the threads of what was loaded are missing, load it anew when it is next wanted."""
+        if self._session is not None:
+            # Its destructor would wait for these threads without end, at the latest when the interpreter ends.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
+            self._session = None
+
+    def _find_session(self) -> Any:
+        with self._lock:
+            if self._session is None:
+                self._session = _load(self._file, self._threads)
+            return self._session
+
+
+_networks: weakref.WeakSet[Network] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for network in list(_networks):
+        network.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
 
 
 class Session:

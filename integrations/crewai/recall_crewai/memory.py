@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
+import weakref
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -31,6 +33,7 @@ from .reporting import reporting
 from .storage import MOST, RecallStorage
 
 QUERIES = 3  # that a language model may make of a long one
+SAVING = {"_save_pool", "_pending_saves", "_pending_lock", "_reset_lock"}  # what CrewAI saves in the background with
 SOURCE = "unified_memory"  # what CrewAI's events of its memory say
 
 logger = logging.getLogger("recall_crewai")
@@ -66,6 +69,7 @@ class RecallMemory(Memory):
         if self.embedder is None:
             self.embedder = partial(embed, self.storage)
         super().model_post_init(context)
+        _alive[id(self)] = self
 
     def __copy__(self) -> Self:
         return self
@@ -160,6 +164,11 @@ class RecallMemory(Memory):
         """Delete all memories below `root_scope`, as `reset` does: those of other crews stay."""
         self.reset()
 
+    def _begin_child(self) -> None:
+        """In a forked child, save with a thread of its own: it has none of its parent's, whose saves never end here."""
+        for name in SAVING & self.__private_attributes__.keys():
+            setattr(self, name, self.__private_attributes__[name].get_default())
+
     @property
     def _asks_model(self) -> bool:
         return self.llm is not NO_ANALYSIS
@@ -238,6 +247,18 @@ class RecallMemory(Memory):
             self.storage.touch_records([match.record.id for match in found])
         except Exception as error:  # what was found is found
             logger.warning("that memories were recalled could not be noted: %s", error)
+
+
+_alive: weakref.WeakValueDictionary[int, RecallMemory] = weakref.WeakValueDictionary()
+
+
+def _begin_child() -> None:
+    for memory in list(_alive.values()):
+        memory._begin_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def _read_time(said: str | None) -> datetime | None:
