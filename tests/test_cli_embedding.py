@@ -77,7 +77,7 @@ def test_an_interrupted_run_gives_its_leases_back_and_is_gone_on_with(db_path, e
         patch.setattr(embedder, "embed_passages", embed_once)
         done = run(db_path, "embed")
     assert (done.exit_code, done.stdout) == (130, "")
-    assert done.stderr.strip() == "recall: stopped at 256 of 600 chunks; the same command goes on"
+    assert done.stderr.strip() == "recall: stopped; 256 of 600 chunks are embedded; the same command goes on"
     with Memory.open(db_path, embedder=None) as memory:
         assert (memory.stats().pending, memory.stats().leased) == (344, 0)
     assert run(db_path, "embed").stdout.startswith("embedded 344 chunks; 0 wait")

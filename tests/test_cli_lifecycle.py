@@ -91,6 +91,55 @@ def test_forget_shows_some_and_asks_on_a_terminal(db_path, answer, code, left):
     assert len(run_json(db_path, "list")["records"]) == left
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+@pytest.mark.parametrize("command", [("forget", "--everything"), ("delete", "r")], ids=str)
+def test_who_stops_at_the_question_is_told_that_nothing_was_deleted(db_path, command):
+    import pty
+
+    store(db_path, NewRecord(text=DEPLOY, id="r"))
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x04")  # the end of the input
+    called = [sys.executable, "-c", "from recall_core.cli import main; main()", *command, "--db", str(db_path)]
+    done = subprocess.run(called, stdin=theirs, capture_output=True, timeout=60, text=True)
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "recall: nothing was deleted")
+    assert len(run_json(db_path, "list")["records"]) == 1
+
+
+def test_an_interrupted_forget_says_how_far_it_came_and_the_same_command_goes_on(db_path, monkeypatch):
+    store(db_path, *(f"note {n}" for n in range(5)))
+    left = [2]
+
+    def interrupt(*_arguments):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("recall_core.deletion.BATCH", 2)
+        patch.setattr("recall_core.deletion.purge_trash", interrupt)
+        result = run(db_path, "forget", "--everything", "--yes")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.strip() == "recall: stopped; deleted 4 of 5; the same command goes on"
+    assert run(db_path, "forget", "--everything", "--yes").stdout == "deleted 1\n"
+
+
+@pytest.mark.parametrize("command", [("forget", "--everything", "--yes"), ("delete", "r")], ids=str)
+def test_an_interrupted_deletion_for_good_says_that_the_file_is_not_cleared_yet(db_path, monkeypatch, command):
+    store(db_path, NewRecord(text=DEPLOY, id="r"))
+
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("recall_core.store.remains.Remains.clear_terms", interrupt)
+        result = run(db_path, *command, "--hard")
+    assert (result.exit_code, "of 1, and the file is not cleared of their words yet" in result.stderr) == (130, True)
+    run(db_path, *command, "--hard")
+    assert b"Docker" not in db_path.read_bytes()
+
+
 def test_touch_prolongs_a_life_and_makes_a_memory_stay(db_path):
     (one,) = store(db_path, NewRecord(text=DEPLOY, ttl=60))
     assert run(db_path, "touch", one, "--importance", "0.9", "--ttl", "30d").stdout == "touched 1\n"

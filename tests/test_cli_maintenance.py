@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+
 import click.testing
 import pytest
 from cli_support import run, run_json, store
@@ -16,12 +19,16 @@ def path(db_path):
     return db_path
 
 
+def interrupt(*_arguments):
+    raise KeyboardInterrupt
+
+
 # The dictionary
 
 
 def test_a_word_is_added_and_the_records_that_hold_it_are_indexed_anew(path):
     done = run_json(path, "dict", "add", WORD, "Project Heron", "--reindex")
-    assert done == {"added": [WORD, "Project Heron"], "removed": [], "reindexed": 2, "left": 0}
+    assert done == {"added": [WORD, "Project Heron"], "removed": [], "missing": [], "reindexed": 2, "left": 0}
     assert len(find_term(path, WORD)) == 2
     assert run(path, "dict", "list").stdout == f"Project Heron\n{WORD}\n"
 
@@ -46,6 +53,40 @@ def test_on_a_terminal_it_is_asked(path, monkeypatch, answer, indexed):
     assert len(find_term(path, WORD)) == indexed
 
 
+def test_words_to_remove_that_are_not_there_are_named(path):
+    run(path, "dict", "add", WORD, "Project Heron", "--reindex")
+    result = run(path, "dict", "remove", WORD, "Project  Heron", "unknown", "--no-reindex")
+    assert (result.exit_code, result.stdout) == (1, "added 0, removed 2; 0 memories indexed anew\n")
+    assert result.stderr.splitlines()[-1] == "recall: the dictionary has no word unknown"
+    result = run(path, "dict", "remove", WORD, "--reindex", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (
+        1,
+        {"added": [], "removed": [], "missing": [WORD], "reindexed": 2, "left": 0},
+    )
+
+
+def test_an_interrupted_change_of_words_says_what_was_done_and_is_finished_by_the_same_command(path, monkeypatch):
+    @contextlib.contextmanager
+    def interrupted(*_arguments, **_options):
+        yield interrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("recall_core.cli.dictionary.show_count", interrupted)
+        result = run(path, "dict", "add", WORD, "--reindex")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.strip() == "recall: stopped; added 1, removed 0; the same command goes on"
+    run(path, "dict", "add", WORD, "--reindex")
+    assert len(find_term(path, WORD)) == 2
+
+
+def test_who_stops_at_the_question_is_told_that_the_words_were_changed(path, monkeypatch):
+    monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda self: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    result = run(path, "dict", "add", WORD, given="")
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == "recall: stopped; added 1, removed 0; the same command goes on"
+
+
 def test_words_come_from_a_file(path, tmp_path):
     words = tmp_path / "words.txt"
     words.write_bytes(f"\ufeff{WORD}\r\n\r\n  Project Heron 2 \n".encode())
@@ -67,7 +108,7 @@ def test_a_file_that_is_no_utf_8_is_refused_as_a_whole(path):
 
 def test_words_are_removed(path):
     run(path, "dict", "add", WORD, "--reindex")
-    assert run_json(path, "dict", "remove", WORD, "unknown", "--reindex")["removed"] == [WORD]
+    assert run_json(path, "dict", "remove", WORD, "--reindex")["removed"] == [WORD]
     assert find_term(path, WORD) == []
 
 

@@ -151,6 +151,15 @@ def test_an_interrupted_command_ends_with_130_and_without_a_traceback(db_path):
     assert b"Traceback" not in ended
 
 
+def test_an_interrupted_command_says_that_it_was_stopped(db_path, monkeypatch):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("recall_core.cli.adding.read_text", interrupt)
+    result = run(db_path, "add")
+    assert (result.exit_code, result.stdout, result.stderr.strip()) == (130, "", "recall: stopped")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_output_that_can_not_be_written_is_a_failure(db_path):
     store(db_path, DEPLOY)

@@ -94,5 +94,5 @@ def test_ctrl_c_ends_the_command_between_two_batches(db_path):
         worker.send_signal(signal.SIGINT)
         out, err = worker.communicate(timeout=60)
     assert (worker.returncode, out) == (130, "")
-    assert err.startswith("recall: stopped at ")
+    assert err.startswith("recall: stopped; ")
     assert_works(db_path, 3000)

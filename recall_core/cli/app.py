@@ -80,8 +80,10 @@ class RecallGroup(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         try:
             code = super().main(given, prog_name or "recall", complete_var, standalone_mode=False, **extra) or 0
-        except (click.Abort, KeyboardInterrupt):
+        except (click.Abort, KeyboardInterrupt) as error:
             code = INTERRUPTED
+            if isinstance(error, KeyboardInterrupt) or error.__cause__ is not None:  # nobody has said so yet
+                tell("stopped")
         except click.UsageError as error:
             code = UNUSABLE_INPUT
             tell(explain_usage(error))

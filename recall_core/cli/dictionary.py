@@ -9,11 +9,15 @@ from typing import IO
 import click
 
 from recall_core.errors import InvalidInputError
+from recall_core.reports import Reindexed
+from recall_core.words import check_words
 
 from .opening import open_existing
 from .options import db_option, json_option
 from .output import tell, write, write_json
-from .progress import GOES_ON, show_work
+from .progress import show_count
+from .records import end_with
+from .stopping import stopping
 
 words_argument = click.argument("words", metavar="WORD...", nargs=-1, required=True)
 reindex_option = click.option(
@@ -60,7 +64,7 @@ def add_words(words: Sequence[str], reindex: bool | None, db: str | None, as_jso
 @db_option
 @json_option
 def remove_words(words: Sequence[str], reindex: bool | None, db: str | None, as_json: bool) -> None:
-    """Remove words; those that are not there are passed over."""
+    """Remove words. What was interrupted is finished by the same command. Exit code 1: one of them is not there."""
     change(db, "remove_words", words, reindex, as_json)
 
 
@@ -102,18 +106,34 @@ def cut_jieba(line: str) -> str:
 
 def change(db: str | None, method: str, words: Sequence[str], reindex: bool | None, as_json: bool) -> None:
     """Change the dictionary, and index anew what that concerns, if it is wanted."""
-    with open_existing(db) as memory:
+    changed, done = Reindexed(), 0
+    with open_existing(db) as memory, stopping(lambda: f"{_count(changed)}; the same command goes on"):
         changed = getattr(memory, method)(words, reindex=False)
         left = memory.reindex(words_only=True, dry_run=True).records
         if left and reindex is None and sys.stdin.isatty():
-            reindex = click.confirm(f"Index the {left} memories anew that hold changed words?", default=True, err=True)
-        done = 0
+            reindex = _is_wanted(left)
         if reindex:
-            with show_work("indexing", GOES_ON, quiet=as_json) as show:
+            with show_count("indexing", quiet=as_json) as show:
                 done, left = memory.reindex(words_only=True, progress=show).records, 0
+    missing = [word for word in check_words(words) if method == "remove_words" and word not in changed.removed]
     if as_json:
-        write_json({"added": list(changed.added), "removed": list(changed.removed), "reindexed": done, "left": left})
-        return
-    write(f"added {len(changed.added)}, removed {len(changed.removed)}; {done} memories indexed anew")
-    if left:
-        tell(f"{left} memories hold changed words and are not indexed by them yet: recall reindex --words")
+        found = {"added": list(changed.added), "removed": list(changed.removed), "missing": missing}
+        write_json({**found, "reindexed": done, "left": left})
+    else:
+        write(f"{_count(changed)}; {done} memories indexed anew")
+        if left:
+            tell(f"{left} memories hold changed words and are not indexed by them yet: recall reindex --words")
+    end_with(missing, "the dictionary has no word")
+
+
+def _count(changed: Reindexed) -> str:
+    return f"added {len(changed.added)}, removed {len(changed.removed)}"
+
+
+def _is_wanted(count: int) -> bool:
+    """Ask whether memories are to be indexed anew. Raises KeyboardInterrupt."""
+    try:
+        return click.confirm(f"Index the {count} memories anew that hold changed words?", default=True, err=True)
+    except click.Abort:
+        click.echo(err=True)  # the answer's line has no end
+        raise KeyboardInterrupt from None

@@ -6,8 +6,9 @@ import click
 
 from .opening import open_for_embedding
 from .options import db_option, json_option, model_option
-from .output import NOTHING, tell, write, write_json
+from .output import NOTHING, write, write_json
 from .progress import show_count
+from .stopping import stopping
 
 
 @click.command()
@@ -33,11 +34,8 @@ def embed(retry_failed: bool, limit: int | None, db: str | None, model: str | No
             done = now_done
             show(done, max(total, done))
 
-        try:
+        with stopping(lambda: f"{done} of {total} chunks are embedded; the same command goes on"):
             memory.flush(retry_failed=retry_failed, limit=limit, progress=note)
-        except KeyboardInterrupt:
-            tell(f"stopped at {done} of {total} chunks; the same command goes on")
-            raise
         after = memory.stats()
     found = {"embedded": done, "pending": after.pending, "failed": after.failed, "resting": after.resting}
     if as_json:

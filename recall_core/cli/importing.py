@@ -19,6 +19,7 @@ from .options import db_option, json_option, model_option, redact_option
 from .output import NOTHING, tell, write, write_json
 from .progress import show_records
 from .shapes import import_shape
+from .stopping import stopping
 
 STDIN = "-"
 
@@ -80,6 +81,7 @@ def import_file(
         open_source(file) as source,
         open_for_writing(db, model) as memory,
         show_records("importing") as (progress, say),
+        stopping(lambda: "the same command goes on"),
     ):
         imported = memory.import_(
             source,

@@ -18,6 +18,7 @@ from .options import db_option, json_option, parse_age, parse_object, scope_opti
 from .output import NOTHING, one_line, tell, write, write_json
 from .records import ids_argument
 from .shapes import record_shape, show_time
+from .stopping import confirm
 
 if TYPE_CHECKING:
     from recall_core.insight.values import GroupKind, Merge, SimilarGroup, Topic
@@ -245,6 +246,4 @@ def _describe(name: str, kept: Json, others: Sequence[Json]) -> str:
 def _ask(count: int) -> None:
     if not sys.stdin.isatty():
         raise InvalidInputError("nobody can be asked without a terminal; give --yes, or --dry-run to only look")
-    if not click.confirm(f"Make one of these {count} memories?", err=True):
-        tell("nothing was merged")
-        click.get_current_context().exit(NOTHING)
+    confirm(f"Make one of these {count} memories?", "nothing was merged")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,8 +31,12 @@ from .options import (
 from .output import NOTHING, tell, write, write_json
 from .printing import print_list, shorten
 from .progress import show_records
-from .records import end_with, hard_option, ids_argument, yes_option
+from .records import NOT_CLEARED, end_with, hard_option, ids_argument, yes_option
 from .shapes import link_shape, record_shape, show_time
+from .stopping import confirm, stopping
+
+if TYPE_CHECKING:
+    from recall_core.memory import Memory
 
 SHOWN_TEXT = 60  # characters of each memory
 
@@ -128,8 +132,7 @@ def forget(
         if not dry_run and (found.count or hard):  # an interrupted one may have deleted all, and cleared nothing
             if not yes and found.count:
                 _ask(found)
-            with show_records("deleted") as (show, _):
-                found = memory.forget(**arguments, progress=show)
+            found = _forget(memory, arguments, found)
     found = replace(found, dry_run=dry_run)
     if as_json:
         sample = [record_shape(record) for record in found.sample]
@@ -207,6 +210,23 @@ def unlink(source: str, target: str, kind: str | None, db: str | None, as_json: 
         click.get_current_context().exit(NOTHING)
 
 
+def _forget(memory: Memory, arguments: Mapping[str, Any], found: Forgotten) -> Forgotten:
+    """Delete what was found, and tell how far that came if it is interrupted."""
+    done = 0
+
+    def note(now_done: int) -> None:
+        nonlocal done
+        done = now_done
+        show(done)
+
+    def explain() -> str:
+        words = NOT_CLEARED if found.hard else ""
+        return f"deleted {done:,} of {found.count:,}{words}; the same command goes on"
+
+    with show_records("deleted") as (show, _), stopping(explain):
+        return memory.forget(**arguments, progress=note)
+
+
 def _ask(found: Forgotten) -> None:
     if not sys.stdin.isatty():
         raise InvalidInputError("nobody can be asked without a terminal; give --yes, or --dry-run to only look")
@@ -214,9 +234,7 @@ def _ask(found: Forgotten) -> None:
         tell(f"{record.id}  {shorten(record.text, SHOWN_TEXT)}")
     if found.count > len(found.sample):
         tell(f"… and {found.count - len(found.sample):,} more")
-    if not click.confirm(f"Delete {found.count:,}{_for_good(found)}?", err=True):
-        tell("nothing was deleted")
-        click.get_current_context().exit(NOTHING)
+    confirm(f"Delete {found.count:,}{_for_good(found)}?", "nothing was deleted")
 
 
 def _for_good(found: Forgotten) -> str:

@@ -13,6 +13,7 @@ from recall_core.models import Json
 from .options import json_option
 from .output import is_styled, open_console, tell, write, write_json
 from .progress import show_progress
+from .stopping import stopping
 
 if TYPE_CHECKING:
     from recall_core.embedding.presets import Preset
@@ -64,12 +65,9 @@ def pull(name: str, endpoint: str | None, quiet: bool, as_json: bool) -> None:
     from recall_core.embedding.pulling import pull as pull_preset
 
     preset = find_preset(name)
-    with show_progress(preset.size, preset.name, quiet=quiet) as progress:
-        try:
-            folder = pull_preset(preset, endpoint=endpoint, advance=progress.advance, tell=progress.tell)
-        except KeyboardInterrupt:
-            progress.tell(f"stopped; recall models pull {preset.name} goes on where it stopped")
-            raise
+    goes_on = f"recall models pull {preset.name} goes on where it stopped"
+    with stopping(lambda: goes_on), show_progress(preset.size, preset.name, quiet=quiet) as progress:
+        folder = pull_preset(preset, endpoint=endpoint, advance=progress.advance, tell=progress.tell)
     if as_json:
         write_json(preset_shape(preset))
     else:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from .output import is_terminal, one_line, tell
+from .stopping import stopping
 
 GOES_ON = "what was done is kept, and the same command goes on"
 
@@ -85,12 +86,8 @@ def show_records(
 @contextmanager
 def show_work(label: str, stopped: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], object]]:
     """As `show_count`; if the work is interrupted, say what that means for it."""
-    with show_count(label, quiet=quiet) as show:
-        try:
-            yield show
-        except KeyboardInterrupt:
-            tell(f"stopped; {stopped}")
-            raise
+    with show_count(label, quiet=quiet) as show, stopping(lambda: stopped):
+        yield show
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from .options import db_option, json_option, parse_object, scope_option, session
 from .output import NOTHING, tell, write, write_json
 from .printing import print_list, print_record, shorten
 from .shapes import link_shape, record_shape
+from .stopping import confirm, stopping
 
 if TYPE_CHECKING:
     from recall_core.memory import Memory
@@ -24,6 +25,7 @@ hard_option = click.option(
 )
 SHOWN = 10  # memories named before asking whether to delete them
 SHOWN_TEXT = 60  # characters of each
+NOT_CLEARED = ", and the file is not cleared of their words yet"
 PAGE = 1_000  # deleted memories that are looked through at a time
 
 
@@ -115,14 +117,23 @@ def delete(ids: Sequence[str], hard: bool, yes: bool, db: str | None, as_json: b
 
 def _delete(memory: Memory, ids: list[str], hard: bool) -> list[str]:
     """Delete memories and return which of them there were."""
-    # One by one, since only then that is known: expired ones can't be read any more.
-    moved = {id for id in ids if memory.delete(id)}
-    if not hard:
-        return [id for id in ids if id in moved]
-    left = [id for id in ids if id not in moved]
-    known = moved | _find_deleted(memory, left)
-    memory.delete(known, hard=True)  # at once: clearing the file costs the same for one and for many
-    known |= {id for id in left if id not in known and memory.delete(id, hard=True)}  # expired in the trash
+    moved = set[str]()
+
+    def explain() -> str:
+        words = NOT_CLEARED if hard else ""
+        return f"deleted {len(moved)} of {len(ids)}{words}; the same command goes on"
+
+    with stopping(explain):
+        # One by one, since only then that is known: expired ones can't be read any more.
+        for id in ids:
+            if memory.delete(id):
+                moved.add(id)
+        if not hard:
+            return [id for id in ids if id in moved]
+        left = [id for id in ids if id not in moved]
+        known = moved | _find_deleted(memory, left)
+        memory.delete(known, hard=True)  # at once: clearing the file costs the same for one and for many
+        known |= {id for id in left if id not in known and memory.delete(id, hard=True)}  # expired in the trash
     return [id for id in ids if id in known]
 
 
@@ -140,9 +151,7 @@ def _ask(memory: Memory, ids: Sequence[str], hard: bool) -> None:
         tell(f"{record.id}  {shorten(record.text, SHOWN_TEXT)}")
     count = len(set(ids))
     what = f"{count} {'memory' if count == 1 else 'memories'}{' for good' if hard else ''}"
-    if not click.confirm(f"Delete {what}?", err=True):
-        tell("nothing was deleted")
-        click.get_current_context().exit(NOTHING)
+    confirm(f"Delete {what}?", "nothing was deleted")
 
 
 def end_with(missing: list[str], what: str = "there is no memory with the id") -> None:

@@ -12,6 +12,7 @@ from .opening import open_existing, resolve_model
 from .options import db_option, json_option
 from .output import NOTHING, tell, write, write_json
 from .progress import show_count
+from .stopping import stopping
 
 BUILT_IN = "default"
 
@@ -50,12 +51,15 @@ def move(db: str | None, model: str, as_json: bool) -> None:
         done, chunks = now_done, now_chunks
         show(now_done, now_chunks)
 
-    with open_existing(db) as memory, show_count("embedding", quiet=as_json) as show:
+    def explain() -> str:
+        return f"{done} of {chunks} chunks are embedded, the file works as before; the same command goes on"
+
+    with open_existing(db) as memory, show_count("embedding", quiet=as_json) as show, stopping(explain):
         try:
             found = memory.reembed(resolve_model(None if model == BUILT_IN else model), progress=note)
-        except BaseException:
+        except Exception:
             if chunks:
-                tell(f"stopped at {done} of {chunks} chunks; the file works as before, the same command goes on")
+                tell(f"stopped; {explain()}")
             raise
     if as_json:
         write_json(dataclasses.asdict(found))
