@@ -320,7 +320,7 @@ class SlowEmbedder:
         self.may = threading.Event()
 
     def embed_passages(self, texts):
-        assert self.may.wait(30)
+        assert self.may.wait(120)
         return np.ones((len(texts), 4), dtype=np.float32)
 
     embed_queries = embed_passages
@@ -413,8 +413,9 @@ def test_nothing_that_was_said_stands_in_the_log(memory, caplog):
 
 
 def test_a_path_that_can_not_be_opened_is_told_at_once(tmp_path):
-    with pytest.raises(Exception, match="missing"):
-        RecallMiddleware(tmp_path / "missing" / "memory.db")
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(Exception, match="file"):
+        RecallMiddleware(tmp_path / "file" / "memory.db")
     with pytest.raises(ValueError, match="an open Memory or a View"):
         RecallMiddleware(None)
 
