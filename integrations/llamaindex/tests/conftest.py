@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import profiles
 import pytest
 from stores import STORES
+
+profiles.load()
 
 
 def pytest_generate_tests(metafunc):
