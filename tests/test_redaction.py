@@ -153,7 +153,7 @@ def test_no_text_takes_longer_than_its_length_allows(unit):
     text = unit * (MEGABYTE // len(unit))
     started = time.process_time()
     redact_text(text)
-    assert time.process_time() - started < 8
+    assert time.process_time() - started < 30  # twenty times what it takes, for a machine that is busy
 
 
 # The choice

@@ -165,12 +165,12 @@ def test_every_term_of_a_question_is_a_term_of_the_same_text_stored(question):
     assert {*query.terms, *query.weak} <= {*stored.latin, *stored.grams, *stored.words}
 
 
-def test_a_megabyte_is_answered_at_once():
+def test_ten_megabytes_are_answered_at_once():
     analyse_query("数据库")  # loads the dictionary
-    for question in ("数据库的配置" * 60_000, "foo_bar hello " * 70_000, "the " * 250_000, "a.b/" * 250_000):
+    for question in ("数据库的配置" * 600_000, "foo_bar hello " * 700_000, "the " * 2_500_000, "a.b/" * 2_500_000):
         start = time.thread_time()
         query = analyse_query(question)
-        assert time.thread_time() - start < 0.5  # ten times what it takes
+        assert time.thread_time() - start < 3  # fifty times what it takes, and less than the whole text would
         assert query.terms
 
 
