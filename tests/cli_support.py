@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
+from support import LIMIT
 
 from recall_core import Memory, NewRecord
 from recall_core.cli.app import app
@@ -18,6 +19,26 @@ from recall_core.cli.app import app
 DEPLOY = "项目部署统一使用 Docker Compose，不再使用虚拟机"
 COFFEE = "She takes her coffee without sugar"
 DISK = "磁盘满了就清理 /var/log 下的旧日志"
+
+# A command that waits, once a quarter of its work is done, to be interrupted: it can't be over before.
+WAITING = """
+import sys, threading
+from recall_core import Memory
+from recall_core.cli import main
+
+name = sys.argv.pop(1)
+work = getattr(Memory, name)
+
+def work_and_wait(memory, *arguments, progress, **named):
+    def tell(done, total):
+        progress(done, total)
+        if 4 * done >= total:
+            threading.Event().wait()
+    return work(memory, *arguments, progress=tell, **named)
+
+setattr(Memory, name, work_and_wait)
+main()
+"""
 
 
 def run(db: Path, *arguments: str, given: str | bytes | None = None, **environment: str | None) -> Result:
@@ -40,8 +61,14 @@ def run_process(
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT", "TEMP") if name in os.environ}
     command = [sys.executable, "-c", "from recall_core.cli import main; main()", *arguments]
     return subprocess.run(
-        command, input=given, capture_output=True, env={**kept, "RECALL_DB": str(db), **environment}, timeout=60
+        command, input=given, capture_output=True, env={**kept, "RECALL_DB": str(db), **environment}, timeout=LIMIT
     )
+
+
+def start_waiting(db: Path, work: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a command that calls the method `work` of a memory, and waits in it until it is interrupted."""
+    command = [sys.executable, "-c", WAITING, work, *arguments, "--db", str(db)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
 
 
 def store(db: Path, *records: NewRecord | str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from support import LIMIT
 
 from recall_core import HttpEmbedder
 from recall_core.errors import PartlyEmbeddedError
@@ -18,7 +19,7 @@ TEXTS = [f"text {number}" for number in range(1000)]
 
 def make(server, model="test-model", **changes) -> HttpEmbedder:
     """Return an embedder of a test server that waits next to nothing before it tries again."""
-    given = {"base_url": server.url, "backoff": 0.001, "timeout": 10.0} | changes
+    given = {"base_url": server.url, "backoff": 0.001, "timeout": LIMIT, "query_timeout": LIMIT} | changes
     return HttpEmbedder(model, **given)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder
 
 KEY = "sk-very-secret-0123456789"
 POISON = "forbidden words"
@@ -62,7 +62,7 @@ class EmbeddingServer(ThreadingHTTPServer):
         self.takes_multimodal = True
         self.takes_strings = True
         self.encodes = False  # answers in base64
-        self.together = 0  # a request is answered when so many are there, or after a moment
+        self.together = 0  # so many requests have to be there at once; afterwards each waits a moment for others
         self.requests: list[Request] = []
         self.embedded: Counter[str] = Counter()
         self.most = 0
@@ -97,6 +97,7 @@ class EmbeddingServer(ThreadingHTTPServer):
             self.running += 1
             self.most = max(self.most, self.running)
             self.changed.notify_all()
+            self.changed.wait_for(lambda: self.most >= self.together, LIMIT)
             self.changed.wait_for(lambda: self.running >= self.together, 0.05)
             if self.script:
                 return self.script.popleft()
@@ -134,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.server.plan(request)
         try:
             if fault is not None and fault.wait is not None:
-                fault.wait.wait(20)
+                fault.wait.wait(LIMIT)
             fails = fault is not None and fault.vectors is None and fault.wait is None
             given = fault if fails else self.judge(request, fault)
             if isinstance(given, Fault):

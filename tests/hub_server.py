@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from models import MEAN, build_cross_encoder, build_model
+from support import LIMIT
 
 from recall_core.embedding.presets import ModelFile, Preset
 
@@ -199,7 +200,7 @@ class _Storage(_Handler):
         if fault.wait is not None:
             self.wfile.write(body[: len(body) // 2])
             self.hub.half_sent.set()
-            fault.wait.wait(30)
+            fault.wait.wait(LIMIT)
             self.wfile.write(body[len(body) // 2 :])
         elif fault.cut_after is not None:
             self.wfile.write(body[: fault.cut_after])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder
 
 
 class MoodyEmbedder(HashedEmbedder):
@@ -49,7 +49,7 @@ class SlowEmbedder(HashedEmbedder):
 
     def embed_passages(self, texts):
         self.begun.set()
-        assert self.may.wait(30)
+        assert self.may.wait(LIMIT)
         return super().embed_passages(texts)
 
 

@@ -20,6 +20,7 @@ import apsw
 import pytest
 from damage_support import CHUNKED
 from store_support import embedder, run_python, use_small_index
+from support import LIMIT
 
 from recall_core import Memory
 
@@ -94,7 +95,7 @@ class Killer:
 
     def __exit__(self, *_: object) -> None:
         """End the worker; it must not have complained."""
-        _, err = self._worker.communicate(timeout=60)
+        _, err = self._worker.communicate(timeout=LIMIT)
         assert (self._worker.returncode, err) == (0, "")
 
 

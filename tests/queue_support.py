@@ -6,35 +6,37 @@ Run as a script it is such a process: `python queue_support.py WORK PATH NOTES`.
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from store_support import run_python
-from support import HashedEmbedder
+from support import NOW, HashedEmbedder, wait_until
 
 from recall_core import Memory, Settings
 from recall_core.errors import EmbedderUnavailableError, PartlyEmbeddedError
 
 CHUNKS = 5_000
+KILLED_AT = 500  # from so many texts on, who is to be killed embeds no more
 DIMENSIONS = 16
 
 
 class NotingEmbedder(HashedEmbedder):
-    """Appends each text that it embeds to a file, and takes a while for each call."""
+    """Appends each text that it embeds to a file. With `before` it calls that then, with the texts noted so far."""
 
     call_size = 50
 
-    def __init__(self, notes: Path, delay: float = 0.0) -> None:
+    def __init__(self, notes: Path, before: Callable[[int], object] = lambda noted: None) -> None:
         super().__init__(DIMENSIONS)
         self.notes = notes
-        self.delay = delay
+        self.before = before
 
     def embed_passages(self, texts):
         with self.notes.open("a", encoding="utf-8") as file:
             file.write("".join(f"{text}\n" for text in texts))
-        time.sleep(self.delay)
+        self.before(count_notes(self.notes).total())
         return super().embed_passages(texts)
 
 
@@ -79,14 +81,6 @@ def count_notes(*files: Path) -> Counter[str]:
     )  # fmt: skip
 
 
-def wait_until(condition) -> None:
-    """Wait for something that another thread or process does."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
 def fill(path: Path, chunks: int) -> None:
     """Store texts that wait for a vector."""
     with Memory.open(path, embedder=None) as memory:
@@ -94,19 +88,19 @@ def fill(path: Path, chunks: int) -> None:
 
 
 def _work(work: str, path: str, notes: str) -> None:
-    if work == "add":  # until it is killed
-        settings = Settings(embedding="background")
-        with Memory.open(path, embedder=NotingEmbedder(Path(notes), 0.02), settings=settings) as memory:
-            memory.add_many({"text": f"text {number}"} for number in range(CHUNKS))
-            memory.flush()
-    if work == "flush":
-        embedder = NotingEmbedder(Path(notes), 0.002)
-        embedder.embed_queries(["loads what it takes"])
-        Path(f"{notes}.ready").touch()
-        while not Path(path).with_name("go").exists():
-            time.sleep(0.002)
-        with Memory.open(path, embedder=embedder) as memory:
+    """Embed until killed, or together with others. By a clock that stands still, so that no lease runs out."""
+    if work == "share":
+        others = Path(notes).parent
+        embedder = NotingEmbedder(Path(notes), lambda _: wait_until(lambda: len(list(others.iterdir())) > 1))
+        with Memory.open(path, embedder=embedder, clock=NOW.timestamp) as memory:
             sys.stdout.write(str(memory.flush()))
+        return
+    settings = Settings(embedding="background")
+    embedder = NotingEmbedder(Path(notes), lambda noted: noted < KILLED_AT or threading.Event().wait())
+    with Memory.open(path, embedder=embedder, settings=settings, clock=NOW.timestamp) as memory:
+        if work == "add":
+            memory.add_many({"text": f"text {number}"} for number in range(CHUNKS))
+        memory.flush()
 
 
 if __name__ == "__main__":

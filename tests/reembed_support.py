@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 from indexer_support import WindowEmbedder
 from store_support import faults, run_python, vector_faults
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder
 
 from recall_core import Memory
 
@@ -104,13 +103,6 @@ def assert_works(path, count=300):
     assert faults(path) == []
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 class Judge:
     """Tells which model the hits of a search come from, by their similarities."""
 
@@ -136,7 +128,7 @@ def start(work: str, path: Path, number: int = 0):
 
 
 def finish(worker) -> str:
-    out, err = worker.communicate(timeout=120)
+    out, err = worker.communicate(timeout=LIMIT)
     assert worker.returncode == 0, err
     return out.strip()
 

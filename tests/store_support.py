@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder, wait_until
 
 from recall_core import Memory
 from recall_core.scope_cache import ScopeCache
@@ -39,7 +39,7 @@ class Report:
 
 
 def start(work: str, path: Path, number: int = 0) -> subprocess.Popen[str]:
-    """Start a worker on the file at `path`; it begins once there is a file beside it that is called `go`."""
+    """Start a worker on the file at `path`; it says "ready", and begins with `release`."""
     return run_python([str(HERE / "store_support.py"), work, str(path), str(number)])
 
 
@@ -67,16 +67,19 @@ def beside(path: Path, *statements: str) -> None:
     assert (out, err) == ("", "")
 
 
-def release(path: Path) -> None:
-    """Let the workers on this file begin."""
+def release(path: Path, *workers: subprocess.Popen[str]) -> None:
+    """Let the workers on this file begin, once these of them are ready."""
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n", worker.communicate()[1]
     path.with_name("go").touch()
 
 
 def finish(worker: subprocess.Popen[str]) -> Report:
     """Wait for a worker and return its report; it must not have said anything else."""
-    out, err = worker.communicate(timeout=120)
+    out, err = worker.communicate(timeout=LIMIT)
     assert (worker.returncode, err) == (0, ""), err
-    count, worst, seconds = out.split()
+    count, worst, seconds = out.split()[-3:]
     return Report(int(count), float(worst), float(seconds))
 
 
@@ -175,8 +178,9 @@ def _work(work: str, path: str, number: int) -> None:
         use_small_index(pytest.MonkeyPatch())
     with Memory.open(":memory:", embedder=embedder()) as memory:  # loads the segmenter
         memory.add("热身 warm up")
-    while not Path(path).with_name("go").exists():
-        time.sleep(0.002)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    wait_until(Path(path).with_name("go").exists)
     waits = []
     with Memory.open(path, embedder=None if work == "read" else embedder()) as memory:
         steps = {"write": _write, "read": _read, "bulk": _write_bulk}[work](memory, number)
@@ -194,8 +198,11 @@ def _write(memory: Memory, number: int) -> Iterator[object]:
 
 
 def _read(memory: Memory, number: int) -> Iterator[object]:
-    while not Path(memory.stats().path).with_name("stop").exists():
+    stop = Path(memory.stats().path).with_name("stop")
+    while True:
         yield memory.search("部署 says", limit=5)
+        if stop.exists():
+            return
 
 
 def _write_bulk(memory: Memory, number: int) -> Iterator[object]:

@@ -6,8 +6,9 @@ checkout's; `pythonpath = ["tests"]` in pyproject.toml puts this one there.
 
 from __future__ import annotations
 
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,18 @@ ROOT = Path(__file__).parent.parent
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 """What the `clock` fixture shows at the start."""
+
+
+LIMIT = 120.0
+"""Seconds after which what a test waits for is taken to hang: machines may be slow, or stop for a while."""
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for something that another thread or process does."""
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, "what is waited for does not happen"
+        time.sleep(0.005)
 
 
 class FixedClock:

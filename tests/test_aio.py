@@ -7,7 +7,7 @@ import inspect
 import threading
 
 import pytest
-from support import NOW, HashedEmbedder
+from support import LIMIT, NOW, HashedEmbedder
 
 from recall_core import AsyncMemory, Memory, NewRecord, Session, View
 from recall_core.aio import DIFFERENCES, AsyncSession, AsyncView
@@ -293,13 +293,13 @@ def test_the_loop_goes_on_while_a_memory_works():
     class WaitingEmbedder(HashedEmbedder):
         def embed_passages(self, texts):
             started.set()
-            waited.append(released.wait(timeout=10))
+            waited.append(released.wait(timeout=LIMIT))
             return super().embed_passages(texts)
 
     async def work():
         async with await AsyncMemory.open(":memory:", embedder=WaitingEmbedder()) as memory:
             adding = asyncio.create_task(memory.add("Deployments use Docker Compose"))
-            await asyncio.to_thread(started.wait, 10)
+            await asyncio.to_thread(started.wait, LIMIT)
             released.set()  # a loop that is blocked gets here too late
             await adding
 
@@ -312,18 +312,18 @@ def test_a_cancelled_write_is_still_completed():
 
     def texts():
         begun.set()
-        released.wait(timeout=10)
+        released.wait(timeout=LIMIT)
         yield {"text": "written all the same", "id": "1"}
 
     async def work():
         async with await AsyncMemory.open(":memory:", embedder=None) as memory:
             adding = asyncio.create_task(memory.add_many(texts(), progress=lambda _: stored.set()))
-            await asyncio.to_thread(begun.wait, 10)
+            await asyncio.to_thread(begun.wait, LIMIT)
             adding.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await adding
             released.set()
-            await asyncio.to_thread(stored.wait, 10)
+            await asyncio.to_thread(stored.wait, LIMIT)
             return [record.id for record in await memory.records()]
 
     assert asyncio.run(work()) == ["1"]

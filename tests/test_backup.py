@@ -13,8 +13,8 @@ import sys
 import pytest
 from cli_support import run, run_json
 from maintenance_support import fill, found
-from reembed_support import wait_until
 from store_support import beside, embedder, faults, run_python
+from support import LIMIT, wait_until
 
 from recall_core import AsyncMemory, Memory
 from recall_core.errors import InvalidInputError, StoreUnavailableError
@@ -172,7 +172,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
             counts.append(pairs)
             wait_until(lambda held=held: memory.count() > held.records)
     path.with_name("stop").touch()
-    assert worker.communicate(timeout=60) == ("", "")
+    assert worker.communicate(timeout=LIMIT) == ("", "")
     assert counts[0] < counts[-1]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from cli_support import run, run_json
+from cli_support import run, run_json, start_waiting
 from models import MEAN, WORDS, build_model
 from reembed_support import (
     NEW,
@@ -18,10 +17,9 @@ from reembed_support import (
     fill,
     models,
     old,
-    wait_until,
 )
 from store_support import faults
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder, wait_until
 
 from recall_core import Memory, Settings
 
@@ -84,15 +82,12 @@ def test_the_command_refuses_another_target_while_a_move_is_unfinished(db_path, 
 
 @needs_kill
 def test_ctrl_c_ends_the_command_between_two_batches(db_path):
-    fill(db_path, 3000, HashedEmbedder(OLD))
-    command = [sys.executable, "-c", "from recall_core.cli import main; main()", "reembed", "--model", "default"]
-    worker = subprocess.Popen(
-        [*command, "--db", str(db_path)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    fill(db_path, 1000, HashedEmbedder(OLD))
+    worker = start_waiting(db_path, "reembed", "reembed", "--model", "default")
     with Memory.open(db_path, embedder=None) as memory:
         wait_until(lambda: models(memory).get("memory:next", ("", 0))[1] > 0)
         worker.send_signal(signal.SIGINT)
-        out, err = worker.communicate(timeout=60)
+        out, err = worker.communicate(timeout=LIMIT)
     assert (worker.returncode, out) == (130, "")
     assert err.startswith("recall: stopped; ")
-    assert_works(db_path, 3000)
+    assert_works(db_path, 1000)

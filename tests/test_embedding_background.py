@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 from indexer_support import SlowEmbedder
-from queue_support import fill, wait_until
+from queue_support import fill
 from store_support import vector_faults
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder, wait_until
 
 from recall_core import Memory, Settings
 from recall_core.errors import StoreUnavailableError
@@ -91,7 +91,7 @@ def test_the_worker_goes_on_when_the_disk_is_no_longer_full(db_path, embedder, m
 
 def test_a_run_in_the_background_takes_no_more_than_its_limit(db_path, embedder):
     fill(db_path, 700)
-    settings = replace(BACKGROUND, backfill_limit=300)
+    settings = replace(BACKGROUND, backfill_limit=300, backfill_interval=86_400)
     with Memory.open(db_path, embedder=embedder, settings=settings) as memory:
         wait_until(lambda: memory.stats().pending == 400)
         memory.add("added meanwhile")
@@ -106,7 +106,7 @@ def test_what_was_just_added_comes_before_what_was_left_over(db_path):
     fill(db_path, 600)
     embedder = SlowEmbedder()
     with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
-        assert embedder.begun.wait(20)
+        assert embedder.begun.wait(LIMIT)
         memory.add("Rockets fly")
         embedder.may.set()
         wait_until(lambda: memory.stats().pending == 0)
@@ -114,7 +114,8 @@ def test_what_was_just_added_comes_before_what_was_left_over(db_path):
 
 
 def test_closing_embeds_what_was_added(db_path, embedder):
-    with Memory.open(db_path, embedder=embedder, settings=replace(BACKGROUND, backfill_interval=math.inf)) as memory:
+    settings = replace(BACKGROUND, backfill_interval=math.inf, close_timeout=LIMIT)
+    with Memory.open(db_path, embedder=embedder, settings=settings) as memory:
         memory.add_many({"text": f"text {number}"} for number in range(600))
     with Memory.open(db_path, embedder=embedder, settings=ALONE) as memory:
         assert (memory.stats().pending, vector_faults(memory)) == (0, [])
@@ -124,7 +125,7 @@ def test_closing_does_not_embed_what_was_left_over(db_path):
     fill(db_path, 2_000)
     embedder = SlowEmbedder()
     memory = Memory.open(db_path, embedder=embedder, settings=BACKGROUND)
-    assert embedder.begun.wait(20)
+    assert embedder.begun.wait(LIMIT)
     closing = threading.Thread(target=memory.close)
     closing.start()
     wait_until(lambda: memory._engine.indexer._worker._closing)

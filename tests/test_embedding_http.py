@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from embedding_http_support import TEXTS, VARIABLES, are_of, embed_until_done, make
 from embedding_server import OVERLOADED, POISON, EmbeddingServer, Fault
+from support import wait_until
 
 from recall_core.errors import (
     EmbedderUnavailableError,
@@ -214,9 +215,9 @@ def test_a_slow_server_is_given_up_after_the_timeout(server):
     held = threading.Event()
     server.always = Fault(wait=held)
     with make(server, timeout=0.05, retries=1) as embedder:
-        with pytest.raises(EmbedderUnavailableError, match=r"no answer within 0.05 s \(ReadTimeout\)"):
+        with pytest.raises(EmbedderUnavailableError, match=r"no answer within 0\.05 s"):
             embedder.embed_passages(["a"])
-        with pytest.raises(EmbedderUnavailableError, match=r"no answer within 0.05 s \(ReadTimeout\)"):
+        with pytest.raises(EmbedderUnavailableError, match=r"no answer within 0\.05 s"):
             asyncio.run(embed_async(embedder))
     held.set()
 
@@ -230,11 +231,11 @@ async def embed_async(embedder):
 
 def test_a_query_takes_no_longer_than_its_own_timeout(server):
     server.always = OVERLOADED
-    with make(server, query_timeout=0.2, backoff=0.15, retries=50) as embedder:
-        started = time.monotonic()
-        with pytest.raises(EmbedderUnavailableError):
-            embedder.embed_queries(["a"])
-    assert time.monotonic() - started < 5
+    with (
+        make(server, query_timeout=0.2, backoff=0.15, retries=50) as embedder,
+        pytest.raises(EmbedderUnavailableError),
+    ):
+        embedder.embed_queries(["a"])
     assert len(server.requests) < 5
 
 
@@ -244,8 +245,7 @@ def test_a_query_waits_no_longer_for_passages_that_take_all_places(server):
     with make(server, max_in_flight=1, query_timeout=0.1, retries=0) as embedder:
         passages = threading.Thread(target=suppressed, args=(embedder.embed_passages, ["slow"]))
         passages.start()
-        while not server.requests:
-            time.sleep(0.005)
+        wait_until(lambda: server.requests)
         with pytest.raises(EmbedderUnavailableError, match="requests that may run at a time were taken"):
             embedder.embed_queries(["a"])
         held.set()

@@ -10,6 +10,7 @@ import threading
 import pytest
 from embedding_http_support import VARIABLES, make
 from embedding_server import OVERLOADED, EmbeddingServer
+from support import LIMIT
 
 from recall_core import HttpEmbedder
 from recall_core.errors import (
@@ -41,9 +42,10 @@ def test_a_closed_embedder_says_so(embedder):
         embedder.embed_passages(["a"])
 
 
-def test_closing_ends_a_pause(server):
+def test_closing_ends_a_pause(server, monkeypatch):
+    monkeypatch.setattr("recall_core.embedding.retries.LONGEST_BACKOFF", 3600)
     server.always = OVERLOADED
-    embedder = make(server, backoff=60)
+    embedder = make(server, backoff=3600)
     failed = []
 
     def embed():
@@ -54,9 +56,9 @@ def test_closing_ends_a_pause(server):
     thread = threading.Thread(target=embed)
     thread.start()
     with server.changed:
-        assert server.changed.wait_for(lambda: server.requests, 10)
+        assert server.changed.wait_for(lambda: server.requests, LIMIT)
     embedder.close()
-    thread.join(10)
+    thread.join(LIMIT)
     assert failed
 
 
@@ -66,7 +68,7 @@ def test_a_forked_child_embeds_over_connections_of_its_own(embedder, server):
     embedder.embed_passages(["parent"])
     child = multiprocessing.get_context("fork").Process(target=embedder.embed_passages, args=(["child"],))
     child.start()
-    child.join(20)
+    child.join(LIMIT)
     assert child.exitcode == 0
     embedder.embed_passages(["parent again"])
     assert server.embedded == {"parent": 1, "child": 1, "parent again": 1}

@@ -31,12 +31,13 @@ def server(monkeypatch):
 # Storing and finding
 
 
-def test_a_thousand_texts_are_embedded_in_the_background_with_one_call_in_three_failing(server, db_path):
-    server.fails_every, server.together = 3, 2
+def test_a_thousand_texts_are_embedded_in_the_background_with_one_call_in_three_failing(server, db_path, clock):
+    server.fails_every = 3
     with (
         make(server, batch_size=5, max_in_flight=4, retries=20) as embedder,
-        Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory,
+        Memory.open(db_path, embedder=embedder, settings=BACKGROUND, clock=clock) as memory,
     ):
+        server.together = 2
         memory.add_many({"text": text} for text in TEXTS)
         assert memory.flush() == 0
         assert vector_faults(memory) == []

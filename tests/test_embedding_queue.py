@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 from indexer_support import MoodyEmbedder, SlowEmbedder
-from queue_support import CHUNKS, NotingEmbedder, RemoteEmbedder, count_notes, fill, start, wait_until
-from store_support import faults, release, vector_faults
-from support import FixedClock, HashedEmbedder
+from queue_support import CHUNKS, KILLED_AT, NotingEmbedder, RemoteEmbedder, count_notes, fill, start
+from store_support import faults, vector_faults
+from support import LIMIT, FixedClock, HashedEmbedder, wait_until
 
 from recall_core import CHAT_HISTORY, Memory, Settings
 from recall_core.errors import EmbedderMismatchError, EmbedderUnavailableError, InvalidInputError
@@ -47,7 +47,7 @@ def read(memory, sql):
 def test_what_a_killed_process_left_is_finished_by_the_next_one(db_path, tmp_path):
     notes, others = tmp_path / "killed", tmp_path / "next"
     worker = start("add", db_path, notes)
-    wait_until(lambda: len(count_notes(notes)) >= 500)
+    wait_until(lambda: len(count_notes(notes)) >= KILLED_AT)
     worker.kill()
     worker.communicate()
     assert worker.returncode == -9
@@ -56,7 +56,7 @@ def test_what_a_killed_process_left_is_finished_by_the_next_one(db_path, tmp_pat
     clock.seconds = 4e9  # its leases have run out
     with Memory.open(db_path, embedder=NotingEmbedder(others), clock=clock, settings=ALONE) as memory:
         stored = memory.count()
-        assert stored > 500
+        assert stored >= KILLED_AT
         assert memory.stats().pending > 0
         assert (memory.flush(), vector_faults(memory)) == (0, [])
     assert faults(db_path) == []
@@ -69,9 +69,8 @@ def test_what_a_killed_process_left_is_finished_by_the_next_one(db_path, tmp_pat
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9")
 def test_a_process_killed_with_five_thousand_chunks_pending_loses_none(db_path, tmp_path):
     fill(db_path, CHUNKS)
-    release(db_path)
     worker = start("flush", db_path, tmp_path / "killed")
-    wait_until(lambda: len(count_notes(tmp_path / "killed")) >= 100)
+    wait_until(lambda: len(count_notes(tmp_path / "killed")) >= KILLED_AT)
     worker.kill()
     worker.communicate()
     with Memory.open(db_path, embedder=NotingEmbedder(tmp_path / "next"), clock=lambda: 4e9) as memory:
@@ -81,14 +80,14 @@ def test_a_process_killed_with_five_thousand_chunks_pending_loses_none(db_path, 
 
 def test_processes_share_the_work_without_doubles(db_path, tmp_path):
     fill(db_path, 3_000)
-    notes = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
-    workers = [start("flush", db_path, file) for file in notes]
-    wait_until(lambda: all(file.with_name(f"{file.name}.ready").exists() for file in notes))
-    release(db_path)
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    notes = [folder / "one", folder / "two", folder / "three"]
+    workers = [start("share", db_path, file) for file in notes]
     assert [worker.communicate() for worker in workers] == [("0", "")] * 3
     assert set(count_notes(*notes).values()) == {1}
     assert len(count_notes(*notes)) == 3_000
-    assert sum(len(count_notes(file)) > 0 for file in notes) > 1
+    assert sum(len(count_notes(file)) > 0 for file in notes) > 1  # the first one waits until a second one takes part
     assert faults(db_path) == []
 
 
@@ -136,7 +135,7 @@ def test_leases_are_renewed_while_an_embedder_takes_long(db_path, clock, monkeyp
     embedder = SlowEmbedder()
     with Memory.open(db_path, embedder=embedder, clock=clock, settings=BACKGROUND) as memory:
         memory.add("Rockets fly")
-        assert embedder.begun.wait(20)
+        assert embedder.begun.wait(LIMIT)
         clock.advance(8)
         until = int((clock() * 1e6) + LEASE)
         wait_until(lambda: read(memory, "SELECT leased_until FROM pending") == [(until,)])
@@ -151,7 +150,7 @@ def test_a_memory_that_is_closed_gives_its_leases_back(db_path, embedder, clock)
     settings = replace(BACKGROUND, close_timeout=0.05)
     memory = Memory.open(db_path, embedder=slow, clock=clock, settings=settings)
     memory.add("Rockets fly")
-    assert slow.begun.wait(20)
+    assert slow.begun.wait(LIMIT)
     memory.close()
     with Memory.open(db_path, embedder=embedder, clock=clock) as other:
         assert other.flush() == 0
@@ -170,18 +169,18 @@ def test_an_interrupt_gives_the_leases_back(db_path, clock):
         assert (memory.stats().pending, memory.stats().leased, memory.stats().failed) == (300, 0, 0)
 
 
-def test_a_text_that_is_being_embedded_is_not_embedded_for_another_record(db_path):
+def test_a_text_that_is_being_embedded_is_not_embedded_for_another_record(db_path, clock):
     embedder = SlowEmbedder()
-    with Memory.open(db_path, embedder=embedder) as memory:
+    with Memory.open(db_path, embedder=embedder, clock=clock) as memory:
         threads = [threading.Thread(target=memory.add, args=("Rockets fly",)) for _ in range(4)]
         for thread in threads:
             thread.start()
-        assert embedder.begun.wait(20)
+        assert embedder.begun.wait(LIMIT)
         wait_until(lambda: memory.count() == 4)
         embedder.may.set()
         for thread in threads:
             thread.join()
-        assert (memory.stats().pending, vector_faults(memory)) == (0, [])
+        assert (memory.flush(), vector_faults(memory)) == (0, [])
     assert embedder.passages == ["Rockets fly"]
 
 
@@ -314,11 +313,11 @@ def test_flush_stops_at_its_limit_and_tells_how_far_it_is(db_path, embedder):
     assert told == [256, 300, 256, 300]
 
 
-def test_flush_waits_for_what_another_thread_is_embedding(db_path):
+def test_flush_waits_for_what_another_thread_is_embedding(db_path, clock):
     embedder = SlowEmbedder()
-    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND, clock=clock) as memory:
         memory.add("Rockets fly")
-        assert embedder.begun.wait(20)
+        assert embedder.begun.wait(LIMIT)
         threading.Timer(0.05, embedder.may.set).start()
         assert memory.flush() == 0
     assert embedder.passages == ["Rockets fly"]

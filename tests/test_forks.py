@@ -8,6 +8,7 @@ import threading
 
 import pytest
 from store_support import embedder
+from support import LIMIT
 
 from recall_core import Memory
 from recall_core.forks import Lock, lazy
@@ -21,8 +22,8 @@ class Lazy:
 
     @lazy
     def value(self):
-        self.begun.wait(10)
-        self.go.wait(10)
+        self.begun.wait(LIMIT)
+        self.go.wait(LIMIT)
         return object()
 
 
@@ -34,11 +35,11 @@ def test_a_lock_that_a_thread_of_the_parent_holds_is_free_in_a_child():
     def hold():
         with lock:
             held.set()
-            go.wait(10)
+            go.wait(LIMIT)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(10)
+    held.wait(LIMIT)
     child = os.fork()
     if child == 0:
         with lock:
@@ -71,7 +72,7 @@ def test_a_lazy_value_computed_by_two_threads_at_once_is_one_value():
     threads = [threading.Thread(target=lambda: seen.append(one.value)) for _ in range(2)]
     for thread in threads:
         thread.start()
-    one.begun.wait(10)  # both compute, neither keeps the other waiting
+    one.begun.wait(LIMIT)  # both compute, neither keeps the other waiting
     one.go.set()
     for thread in threads:
         thread.join()

@@ -117,11 +117,13 @@ def test_an_import_that_is_killed_is_completed_by_another(tmp_path, after):
     file.write_text(
         "".join(json.dumps({"id": f"{number:05}", "text": f"note {number}"}) + "\n" for number in range(4000))
     )
-    code = (
+    code = (  # at the half it waits to be killed
         "import sys; from recall_core import Memory; memory = Memory.open(sys.argv[1], embedder=None);"
-        "memory.import_(sys.argv[2], batch=20, progress=lambda done: print(done, flush=True))"
+        "tell = lambda done: (print(done, flush=True), done > 2000 and sys.stdin.read());"
+        "memory.import_(sys.argv[2], batch=20, progress=tell)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(db), str(file)], stdout=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code, str(db), str(file)], stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None
         for _ in range(after):
             process.stdout.readline()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 
 import pytest
 from indexer_support import WRONG, MoodyEmbedder, SlowEmbedder, WindowEmbedder, WrongEmbedder
 from store_support import faults, vector_faults
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder, wait_until
 
 from recall_core import Memory, Settings
 from recall_core.errors import EmbedderMismatchError
@@ -26,13 +25,6 @@ def embedder():
 def find(memory, query, mode="semantic"):
     hits = memory.search(query, mode=mode, limit=1)
     return [hit.record.text for hit in hits if mode == "keyword" or (hit.why.similarity or 0) > 0.99]
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 # Once
@@ -57,10 +49,10 @@ def test_a_text_is_embedded_once_within_a_batch(db_path, embedder):
     assert sorted(embedder.passages) == sorted({f"text {number}" for number in range(10)})
 
 
-def test_threads_and_flush_embed_no_text_twice(db_path, embedder):
-    with (
-        Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory,
-        Memory.open(db_path, embedder=embedder) as second,
+def test_threads_and_flush_embed_no_text_twice(db_path, embedder, clock):
+    with (  # by a clock that stands still, so that no lease runs out
+        Memory.open(db_path, embedder=embedder, settings=BACKGROUND, clock=clock) as memory,
+        Memory.open(db_path, embedder=embedder, clock=clock) as second,
     ):
 
         def work(number):
@@ -203,7 +195,7 @@ def test_a_change_during_embedding_gets_a_vector_of_its_own(db_path):
         memory.add("Rockets fly", id="role", role="Anna")
         memory.add("Turtles swim", id="text")
         memory.add("Whales sing", id="gone")
-        assert embedder.begun.wait(20)
+        assert embedder.begun.wait(LIMIT)
         memory.update("role", role="Bob")
         memory.update("text", text="Turtles dive")
         memory.delete("gone")
@@ -216,12 +208,12 @@ def test_a_change_during_embedding_gets_a_vector_of_its_own(db_path):
 # In the background
 
 
-def test_in_the_background_adding_does_not_wait_for_vectors(db_path):
+def test_in_the_background_adding_does_not_wait_for_vectors(db_path, clock):
     embedder = SlowEmbedder()
-    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND) as memory:
+    with Memory.open(db_path, embedder=embedder, settings=BACKGROUND, clock=clock) as memory:
         memory.add("Rockets fly")
         assert (memory.stats().pending, find(memory, "rockets", "keyword")) == (1, ["Rockets fly"])
-        assert embedder.begun.wait(30)  # or `flush` itself may come first, and wait for the embedder
+        assert embedder.begun.wait(LIMIT)  # or `flush` itself may come first, and wait for the embedder
         assert memory.flush(timeout=0.05) == 1
         embedder.may.set()
         assert (memory.flush(), find(memory, "Rockets fly")) == (0, ["Rockets fly"])
@@ -251,7 +243,7 @@ def test_closing_leaves_in_the_file_what_is_pending(db_path):
     settings = Settings(embedding="background", close_timeout=0.05)
     memory = Memory.open(db_path, embedder=embedder, settings=settings)
     memory.add("Rockets fly")
-    assert embedder.begun.wait(20)
+    assert embedder.begun.wait(LIMIT)
     memory.close()
     embedder.may.set()
     with Memory.open(db_path, embedder=HashedEmbedder(16)) as memory:

@@ -6,9 +6,10 @@ import signal
 import sys
 
 import pytest
+from cli_support import start_waiting
 from maintenance_support import fill, find_term
-from reembed_support import wait_until
 from store_support import beside, embedder, faults, finish, release, run_python, start, vector_faults
+from support import LIMIT, wait_until
 
 from recall_core import Memory
 
@@ -22,6 +23,8 @@ COMMANDS = {
     "backup": ["backup", "copy.db", "--force"],
     "backup too": ["backup", "copy.db", "--force"],
 }
+# What a command may say where others never let go of the log for seconds, as on a busy machine.
+LATER = ("what was deleted stays in the log", "another program is reading an old state of the file")
 
 
 def recall(path, *arguments):
@@ -34,11 +37,12 @@ def test_all_commands_at_once_and_a_writer_do_no_harm(db_path, monkeypatch):
         memory.add_many({"text": f"unimportant {number}", "importance": 0.1} for number in range(300))
     monkeypatch.chdir(db_path.parent)
     writer = start("write", db_path, 7)
-    release(db_path)
+    release(db_path, writer)
     workers = {name: recall(db_path, *arguments) for name, arguments in COMMANDS.items()}
     for name, worker in workers.items():
-        out, err = worker.communicate(timeout=120)
-        assert (worker.returncode, err) == (0, ""), (name, out, err)
+        out, err = worker.communicate(timeout=LIMIT)
+        assert worker.returncode == 0, (name, out, err)
+        assert [line for line in err.splitlines() if not any(part in line for part in LATER)] == []
     assert finish(writer).count == 500
     assert faults(db_path) == faults(db_path.with_name("copy.db")) == []
     assert [file.name for file in db_path.parent.iterdir() if "partial" in file.name] == []
@@ -53,10 +57,10 @@ def test_all_commands_at_once_and_a_writer_do_no_harm(db_path, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
 def test_ctrl_c_ends_a_command_between_two_batches_and_says_what_is_done(db_path):
-    fill(db_path, 2000)
-    beside(db_path, "UPDATE chunk SET latin = 'spoiled', grams = '', words = ''")
+    fill(db_path, 1000)
+    beside(db_path, "UPDATE chunk SET latin = 'spoiled', grams = '', words = '', labels = ''")
     with Memory.open(db_path, embedder=None) as memory:
-        worker = recall(db_path, "reindex")
+        worker = start_waiting(db_path, "reindex", "reindex")
 
         def has_begun():
             with memory._engine.store.database.read() as connection:
@@ -65,9 +69,9 @@ def test_ctrl_c_ends_a_command_between_two_batches_and_says_what_is_done(db_path
 
         wait_until(has_begun)
         worker.send_signal(signal.SIGINT)
-        out, err = worker.communicate(timeout=60)
+        out, err = worker.communicate(timeout=LIMIT)
     assert (worker.returncode, out) == (130, "")
     assert err.strip() == "recall: stopped; what was done is kept, and the same command goes on"
-    assert len(find_term(db_path, "note")) > 0  # on a busy machine perhaps all: then it was stopped among the vectors
-    assert recall(db_path, "reindex").communicate(timeout=60)[1] == ""
-    assert len(find_term(db_path, "note")) == 2000
+    assert 0 < len(find_term(db_path, "note")) < 1000
+    assert recall(db_path, "reindex").communicate(timeout=LIMIT)[1] == ""
+    assert len(find_term(db_path, "note")) == 1000

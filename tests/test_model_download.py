@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hub_server import COMMIT, Fault, preset_of, serve, tiny_files, tiny_reranker_files
+from support import LIMIT
 
 from recall_core import CrossEncoder, Memory, model_path
 from recall_core.embedding import presets
@@ -308,9 +309,10 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from hub_server import preset_of
-from recall_core.embedding.pulling import pull
+from recall_core.embedding import pulling
+pulling.TIMEOUT = 600  # the hub waits for the test
 files = {f"onnx/{name}": (Path(sys.argv[2]) / name).read_bytes() for name in ("model.onnx", "tokenizer.json")}
-print(pull(preset_of(files), endpoint=sys.argv[1], tell=lambda message: print(message, flush=True)))
+print(pulling.pull(preset_of(files), endpoint=sys.argv[1], tell=lambda message: print(message, flush=True)))
 """
 
 
@@ -323,11 +325,11 @@ def test_two_processes_download_a_model_once(preset, hub, tmp_path, models_folde
     go_on = threading.Event()
     hub.faults = [Fault(wait=go_on)]
     first = start_pull(hub, tmp_path / "source")
-    assert hub.half_sent.wait(30)
+    assert hub.half_sent.wait(LIMIT)
     second = start_pull(hub, tmp_path / "source")
     assert "another process is downloading tiny" in second.stdout.readline()
     go_on.set()
-    outputs = [process.communicate(timeout=60)[0] for process in (first, second)]
+    outputs = [process.communicate(timeout=LIMIT)[0] for process in (first, second)]
     assert [process.returncode for process in (first, second)] == [0, 0], outputs
     assert len(hub.requests) == 2
     assert is_whole(models_folder / preset.folder, hub)
@@ -338,7 +340,7 @@ def test_a_process_that_is_killed_blocks_no_other_and_its_part_is_used(preset, h
     go_on = threading.Event()
     hub.faults = [Fault(cut_after=700), Fault(wait=go_on)]
     killed = start_pull(hub, tmp_path / "source")
-    assert hub.half_sent.wait(30)
+    assert hub.half_sent.wait(LIMIT)
     killed.kill()
     killed.communicate()
     go_on.set()

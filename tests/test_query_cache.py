@@ -6,8 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from queue_support import wait_until
-from support import FixedClock, HashedEmbedder
+from support import LIMIT, FixedClock, HashedEmbedder, wait_until
 
 from recall_core import Memory, Settings
 from recall_core.query_cache import QueryCache
@@ -104,7 +103,7 @@ def test_threads_that_ask_the_same_at_once_have_it_embedded_once(cache, make):
 
     def slowly(texts):
         begun.set()
-        assert may.wait(20)
+        assert may.wait(LIMIT)
         return make(texts)
 
     def ask():
@@ -113,7 +112,7 @@ def test_threads_that_ask_the_same_at_once_have_it_embedded_once(cache, make):
     threads = [threading.Thread(target=ask) for _ in range(5)]
     for thread in threads:
         thread.start()
-    assert begun.wait(20)
+    assert begun.wait(LIMIT)
     wait_until(lambda: sum(cache.counts) == 5)
     may.set()
     for thread in threads:
@@ -127,7 +126,7 @@ def test_a_failure_reaches_all_threads_that_wait(cache):
 
     def fail(texts):
         begun.set()
-        assert may.wait(20)
+        assert may.wait(LIMIT)
         raise ConnectionError("down")
 
     def ask():
@@ -139,7 +138,7 @@ def test_a_failure_reaches_all_threads_that_wait(cache):
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
-    assert begun.wait(20)
+    assert begun.wait(LIMIT)
     wait_until(lambda: sum(cache.counts) == 3)
     may.set()
     for thread in threads:

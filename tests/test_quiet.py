@@ -14,7 +14,8 @@ from recall_core import Memory
 EMBED = "from recall_core import Memory; memory = Memory.open(':memory:'); memory.add('text'); memory.search('text')"
 END_AT_ONCE = """
 import sys
-from recall_core import Memory, Settings
+from recall_core import Memory, Settings, worker
+worker.EXIT_TIMEOUT = 60  # for a busy machine
 memory = Memory.open(sys.argv[1], settings=Settings(embedding="background"))
 memory.add_many({"text": f"row {number} " + "some words " * 20} for number in range(600))
 memory.search("words", mode="keyword")

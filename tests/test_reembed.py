@@ -25,10 +25,9 @@ from reembed_support import (
     new,
     old,
     start,
-    wait_until,
 )
 from store_support import faults, use_small_index, vector_faults
-from support import HashedEmbedder
+from support import HashedEmbedder, wait_until
 
 from recall_core import Memory, OnnxEmbedder, Settings
 from recall_core.errors import InvalidInputError

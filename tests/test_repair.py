@@ -332,7 +332,7 @@ def test_what_others_are_writing_is_no_damage(db_path):
     Memory.open(db_path, embedder=None).close()
     workers = [start("bulk", db_path, number) for number in range(2)]
     try:
-        release(db_path)
+        release(db_path, *workers)
         found = set()
         while len(read(db_path, "SELECT key FROM record WHERE key > 1500 LIMIT 1")) < 1:
             found |= kinds(db_path)
@@ -341,7 +341,7 @@ def test_what_others_are_writing_is_no_damage(db_path):
         for worker in workers:
             worker.kill()
             worker.communicate()
-    assert found == set()
+    assert found <= {"lease-stale"}  # as after a kill, or if a worker is held up for so long
     assert kinds(db_path) <= {"lease-stale"}
 
 

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import NOW, HashedEmbedder
+from support import LIMIT, NOW, HashedEmbedder
 
 from recall_core import Memory
 from recall_core.errors import InvalidInputError, RecordNotFoundError
@@ -87,7 +87,7 @@ def test_the_same_turn_from_many_threads_is_stored_once(db_path):
     barrier = Barrier(THREADS)
 
     def append(number):
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=LIMIT)
         return session.append("user", f"from thread {number}", turn=1)
 
     with Memory.open(db_path, embedder=HashedEmbedder()) as memory:

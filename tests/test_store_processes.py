@@ -9,6 +9,7 @@ import time
 
 import pytest
 from store_support import embedder, faults, finish, release, start, use_small_index, vector_faults
+from support import wait_until
 
 from recall_core import Memory
 
@@ -19,7 +20,7 @@ KILLS = 20
 def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsys):
     writers = [start("write", db_path, number) for number in range(WRITERS)]
     readers = [start("read", db_path) for _ in range(READERS)]
-    release(db_path)
+    release(db_path, *writers, *readers)
     longest_log = watch_log(db_path, writers)
     written = [finish(writer) for writer in writers]
     db_path.with_name("stop").touch()
@@ -81,7 +82,4 @@ def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_file(db_path, m
 def wait_for_growth(path) -> None:
     """Return as soon as a worker has written to the file."""
     log = path.with_name(path.name + "-wal")
-    deadline = time.monotonic() + 30
-    while not (log.exists() and log.stat().st_size > 0):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(lambda: log.exists() and log.stat().st_size > 0)

@@ -13,6 +13,7 @@ import warnings
 
 import pytest
 from store_support import beside, embedder, faults, run_python
+from support import LIMIT
 
 from recall_core import Memory
 from recall_core.errors import ClosedError, StoreUnavailableError
@@ -208,7 +209,7 @@ def fork(work):
         child = os.fork()
     if child == 0:
         faulthandler.register(signal.SIGALRM, chain=True)
-        signal.alarm(60)  # rather than to hang, and the parent with it
+        signal.alarm(int(LIMIT))  # rather than to hang, and the parent with it
         try:
             said = str(work())
         except BaseException as error:

@@ -11,7 +11,7 @@ import apsw
 import pytest
 from indexer_support import SlowEmbedder
 from store_support import beside, embedder, faults, run_python, vector_faults
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder
 
 from recall_core import Memory
 from recall_core.errors import (
@@ -25,7 +25,7 @@ from recall_core.settings import Settings
 # Another process that holds the write lock until its standard input is closed.
 HOLD = """
 import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], timeout=60)
+connection = sqlite3.connect(sys.argv[1], timeout=120)
 connection.execute("BEGIN IMMEDIATE")
 connection.execute("INSERT INTO record(text) VALUES ('of the other process')")
 sys.stdout.write("held\\n")
@@ -74,7 +74,7 @@ def test_who_waits_longer_than_the_busy_timeout_is_told_and_has_stored_nothing(f
             started = time.monotonic()
             with pytest.raises(StoreBusyError, match="other programs kept writing"):
                 call()
-            assert 0.2 <= time.monotonic() - started < 2
+            assert time.monotonic() - started >= 0.2
         holder.release()
         assert sorted(record.text for record in memory.records()) == ["Rockets fly", "of the other process"]
         memory.add("Turtles swim")
@@ -83,7 +83,7 @@ def test_who_waits_longer_than_the_busy_timeout_is_told_and_has_stored_nothing(f
 
 
 def test_who_waits_less_gets_the_file(file):
-    with open_memory(file, busy_timeout=30) as memory:
+    with open_memory(file, busy_timeout=LIMIT) as memory:
         holder = Holder(file)
         timer = threading.Timer(0.3, holder.release)
         timer.start()

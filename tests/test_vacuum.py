@@ -11,6 +11,7 @@ from collections import namedtuple
 import pytest
 from maintenance_support import fill, found
 from store_support import embedder, faults, finish, release, run_python, start, use_small_index, vector_faults
+from support import LIMIT
 
 from recall_core import Memory
 from recall_core.errors import StoreUnavailableError
@@ -110,14 +111,14 @@ def test_other_processes_go_on_reading_and_writing(db_path):
     writer = start("write", db_path, 7)
     reader = run_python(["-c", READER, str(db_path)], stdin=subprocess.PIPE)
     assert reader.stdout.readline() == "reading\n"
-    release(db_path)
+    release(db_path, writer)
     with open_memory(db_path) as memory:
         for part in range(3):
             memory.delete([f"{number:05}" for number in range(part, 1000, 5)])
             assert memory.vacuum().bytes_after > 0
     assert finish(writer).count == 500
     reader.stdin.close()
-    assert (reader.wait(60), reader.stderr.read()) == (0, "")
+    assert (reader.wait(LIMIT), reader.stderr.read()) == (0, "")
     assert int(reader.stdout.read()) > 0
     reader.stdout.close()
     reader.stderr.close()
@@ -157,7 +158,6 @@ def test_threads_of_the_same_process_go_on(db_path):
 
 def test_who_reads_an_old_state_only_delays_that_the_file_is_cut(db_path, monkeypatch):
     fill(db_path, 2000)
-    monkeypatch.setattr("recall_core.store.upkeep.LOG_WAIT", 0.05)
     code = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('BEGIN'); "
         "print(c.execute('SELECT count(*) FROM record').fetchone()[0], flush=True); sys.stdin.readline(); "
@@ -167,7 +167,9 @@ def test_who_reads_an_old_state_only_delays_that_the_file_is_cut(db_path, monkey
     assert reader.stdout.readline() == "2000\n"
     with open_memory(db_path) as memory:
         memory.delete([f"{number:05}" for number in range(1500)])
-        assert not memory.vacuum().settled
+        with monkeypatch.context() as patch:
+            patch.setattr("recall_core.store.upkeep.LOG_WAIT", 0.05)
+            assert not memory.vacuum().settled
         assert reader.communicate("go\n")[0] == "2000\n"
         assert memory.vacuum().settled
     assert faults(db_path) == []
@@ -198,6 +200,6 @@ with Memory.open(path, embedder=None) as memory:
     print(statuses, memory.count())
 """
     worker = run_python(["-W", "ignore", "-c", code, str(db_path)])
-    out, err = worker.communicate(timeout=60)
+    out, err = worker.communicate(timeout=LIMIT)
     assert (out, err) == ("[0, 0] 2003\n", "")
     assert faults(db_path) == faults(f"{db_path}.copy") == []
