@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -30,8 +32,31 @@ def choose_scope(sharing: Sharing, client: str | None, folder: Path) -> str:
 
 
 def project_scope(folder: Path) -> str:
-    """Return the scope of the project that a folder belongs to: the nearest folder with a `.git`, else itself."""
-    place = folder.expanduser().resolve()
-    root = next((one for one in (place, *place.parents) if (one / ".git").exists()), place)
+    """Return the scope of the project that a folder belongs to."""
+    root = project_root(folder)
     digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"project/{escape_segment(root.name[:LONGEST_NAME] or 'root')}-{digest}"
+
+
+def project_root(folder: Path) -> Path:
+    """Return the folder of the project that a folder belongs to: the nearest one with a `.git`, else itself. A worktree
+    belongs to the project that it is another tree of.
+    """
+    place = folder.expanduser().resolve()
+    for one in (place, *place.parents):
+        mark = one / ".git"
+        if os.path.isfile(mark):  # noqa: PTH113 - Path's own raises where a folder may not be looked into
+            return _main_tree(mark) or one
+        if os.path.isdir(mark):  # noqa: PTH112
+            return one
+    return place
+
+
+def _main_tree(mark: Path) -> Path | None:
+    """Return the main tree of the worktree whose `.git` this is, or the bare repository; None if it is no worktree."""
+    with contextlib.suppress(OSError, ValueError):
+        target = mark.read_text("utf-8").removeprefix("gitdir:").strip()
+        found = (mark.parent / target).resolve()
+        if found.parent.name == "worktrees":
+            return found.parents[2] if found.parents[1].name == ".git" else found.parents[1]
+    return None
