@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,14 +13,13 @@ from ..patterns import compile_late
 from .columns import read_name, read_time
 from .content import find_text, parse_object, tame
 from .entries import Damaged, Entry, Item, Skipped, TitleEntry
+from .injected import strip_injected
 from .input import Input, open_input
 
 PATTERN = "*.jsonl"
 LOOKED_AT = 20  # files of a folder
 SIGN = compile_late(r'"sessionId"\s*:\s*"')
 SIGNS = compile_late(r'"(parentUuid|isSidechain|leafUuid|isSnapshotUpdate)"\s*:|"type"\s*:\s*"queue-operation"')
-# What Claude Code, and hooks, put into messages beside what was said.
-INJECTED = compile_late(r"<(system-reminder|user-prompt-submit-hook|memory-context)>.*?</\1>", re.DOTALL)
 COMMAND = compile_late(
     r"\s*(<(command-(name|message|args)|local-command-|bash-(input|stdout|stderr))|Caveat: The messages)"
 )
@@ -99,7 +97,7 @@ def _read_line(line: Mapping[str, Json], number: int, transcript: _Transcript, t
         return Skipped(EVENT, number)
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    text = INJECTED.sub("", find_text(content)).strip()
+    text = strip_injected(find_text(content))
     reason = _find_reason(line, content, text)
     if reason is not None:
         return Skipped(reason, number)
