@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_support import run_process
 from support import HashedEmbedder
 
 from recall_core import Memory
 from recall_core.client_scopes import project_scope
-from recall_core.hooks.capturing import find_decisions
 
 COMMAND = "from recall_core.cli import main; main()"
 EVENTS = {
@@ -189,19 +189,10 @@ def test_secrets_are_taken_out_of_what_is_kept(call, kept):
     assert "redacted" in record.text
 
 
-@pytest.mark.parametrize(
-    ("command", "text"),
-    [
-        ("git add . && git commit -m 'Use Redis for sessions'", "Commit: Use Redis for sessions"),
-        ("git commit -F - <<'EOF'\nUse Redis\n\nIt is faster\nEOF", "Commit: Use Redis\n\nIt is faster"),
-        ("ls -la", None),
-        ("git commit --amend --no-edit", None),
-        ("git commit -m 'unclosed", None),
-    ],
-)
-def test_a_commit_is_a_decision(call, kept, command, text):
-    call("post-tool-use", tool_name="Bash", tool_input={"command": command}, tool_response={"stdout": "", "stderr": ""})
-    assert [record.text for record in kept()] == ([] if text is None else [text])
+def test_the_message_of_a_commit_is_kept(call, kept):
+    call("post-tool-use", tool_name="Bash", tool_input={"command": "ls -la"})
+    call("post-tool-use", tool_name="Bash", tool_input={"command": "git add . && git commit -m 'Use Redis'"})
+    assert [(record.text, record.kind) for record in kept()] == [("Commit: Use Redis", "commit")]
 
 
 @pytest.mark.parametrize("event", ["session-end", "pre-compact"])
@@ -224,17 +215,49 @@ def test_decisions_and_the_conclusion_of_a_session_are_kept(call, kept, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Always run the linter before you commit.", 1),
-        ("It never works. Why does it always fail?", 0),
-        ("Remember that the API is versioned. Thanks", 1),
-        ("Should we use Redis?", 0),
-        ("记住：数据库端口是 5433。今天天气不错。", 1),
-    ],
+    "arguments", [["stop"], [], ["user-prompt-submit", "--nope"], ["user-prompt-submit", "--db"], ["--help", "stop"]]
 )
-def test_sentences_that_lay_something_down_are_found(text, found):
-    assert len(list(find_decisions(text))) == found
+def test_a_call_of_another_version_blocks_nothing(db_path, state, arguments):
+    done = run_process(db_path, "hook", *arguments, RECALL_HOOK_DIR=str(state), given=b"{}")
+    assert done.returncode == 0
+    assert (state / "hooks.log").exists() or b"Usage" in done.stdout
+
+
+@pytest.mark.parametrize("budget", ["abc", "inf", "nan", "-5", "0", "1e300"])
+def test_a_budget_that_is_none_is_passed_over(db_path, state, budget):
+    done = run_process(
+        db_path, "hook", "post-tool-use", given=b"{}", RECALL_HOOK_DIR=str(state), RECALL_HOOK_BUDGET=budget
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert not state.exists()
+
+
+def test_without_a_place_for_its_state_a_hook_recalls_all_the_same(call, remember, state):
+    remember(DEPLOY)
+    state.write_text("a file")
+    assert DEPLOY in call("user-prompt-submit")
+    assert DEPLOY in call("session-start")
+
+
+@pytest.mark.parametrize("given", [{"session_id": "a\0b\ud800"}, {"session_id": 7}, {"cwd": "/a" * 3_000}])
+def test_names_that_can_not_be_stored_are_no_obstacle(call, kept, given):
+    call("post-tool-use", **given)
+    assert len(kept()) == 1
+
+
+def test_notes_that_the_program_writes_ask_for_nothing(call, remember):
+    remember(DEPLOY)
+    note = "<task-notification>how do we deploy the payment service?</task-notification>"
+    assert call("user-prompt-submit", prompt=note) is None
+
+
+def test_the_beginning_of_a_session_has_room_for_more_than_one_conclusion(call, remember):
+    ids = [remember(f"Conclusion {number}. " + "It came to this. " * 100, kind="conclusion") for number in range(3)]
+    remember("Commit: Use Redis", kind="commit")
+    remember("Always use tabs.", kind="decision")
+    block = call("session-start")
+    assert all(f"[{id}]" in block for id in ids)
+    assert block.index("Always use tabs") < block.index("Commit: Use Redis")
 
 
 @pytest.mark.parametrize("event", EVENTS)

@@ -12,6 +12,8 @@ from recall_core.hooks.running import EVENTS, run_hook, write_log
 from .opening import locate, open_hook_memory
 from .output import prepare_streams
 
+LONGEST_BUDGET = 600.0  # seconds; Claude Code waits no longer
+
 
 def answer_call(arguments: list[str]) -> bool:
     """Answer if these are the arguments of a hook, as `recall install` writes them, and tell whether they are."""
@@ -33,7 +35,6 @@ def answer(event: str, db: str | None) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are never used
     folder = _find_folder()
     try:
-        milliseconds = os.environ.get("RECALL_HOOK_BUDGET")
         output = run_hook(
             event,
             sys.stdin.buffer.read(),
@@ -41,7 +42,7 @@ def answer(event: str, db: str | None) -> None:
             exists=locate(db).exists(),
             folder=folder,
             project=os.environ.get("CLAUDE_PROJECT_DIR"),
-            budget=float(milliseconds) / 1000 if milliseconds else None,
+            budget=_read_budget(),
         )
         if output:
             sys.stdout.write(output + "\n")
@@ -50,9 +51,26 @@ def answer(event: str, db: str | None) -> None:
         write_log(folder, f"{event}: {type(error).__name__}: {error}")
 
 
+def note_misuse(message: str) -> None:
+    """Note in the log that the command was called in a way that it does not know."""
+    write_log(_find_folder(), message)
+
+
+def _read_budget() -> float | None:
+    """Return how many seconds RECALL_HOOK_BUDGET gives, None if it gives none."""
+    try:
+        seconds = float(os.environ.get("RECALL_HOOK_BUDGET", "")) / 1000
+    except ValueError:
+        return None
+    return seconds if 0 < seconds <= LONGEST_BUDGET else None
+
+
 def _find_folder() -> Path:
     if given := os.environ.get("RECALL_HOOK_DIR"):
         return Path(given)
     from platformdirs import user_state_path
 
-    return user_state_path("dualrecall", appauthor=False) / "hooks"
+    try:
+        return user_state_path("dualrecall", appauthor=False) / "hooks"
+    except RuntimeError:  # nobody has a home: there is no log then
+        return Path(os.devnull) / "hooks"

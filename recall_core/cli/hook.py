@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from recall_core.hooks.running import EVENTS
 
-from .answering import answer
+from .answering import answer, note_misuse
 from .options import db_option
+from .output import tell
 
 
-@click.command()
+class _Harmless(click.Command):
+    """A command that does not fail if it is called wrongly, as by the settings of another version: at the exit code 2
+    Claude Code would throw the prompt away.
+    """
+
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **extra)
+        except click.UsageError as error:
+            note_misuse(error.format_message())
+            tell(error.format_message())
+            raise click.exceptions.Exit(0) from None
+
+
+@click.command(cls=_Harmless)
 @click.argument("event", type=click.Choice(EVENTS))
 @db_option
 def hook(event: str, db: str | None) -> None:

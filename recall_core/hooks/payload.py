@@ -40,7 +40,7 @@ def read_payload(raw: bytes, project: str | None) -> Payload:
     tool_input = value.get("tool_input")
     transcript = _text(value, "transcript_path")
     return Payload(
-        session=_text(value, "session_id")[:200] or None,
+        session="".join(filter(str.isprintable, _text(value, "session_id")[:200])) or None,
         folder=Path(project or _text(value, "cwd") or Path.cwd()),
         prompt=_text(value, "prompt"),
         source=_text(value, "source"),

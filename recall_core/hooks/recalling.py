@@ -4,6 +4,7 @@ to load than a hook may take.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..client_scopes import SHARED, project_scope
@@ -11,6 +12,7 @@ from ..context import render_context, render_records, strip_context
 from ..memory import Memory
 from ..models import Hit
 from ..text import detect_language
+from ..transfer.injected import strip_injected
 from .payload import Payload
 from .shown import forget_shown, note_shown, read_shown
 
@@ -19,13 +21,16 @@ QUERY_CHARS = 2_000  # of a prompt: half from its beginning, half from its end
 LEAST_CHARS = 4  # shorter prompts, such as "ok", ask for nothing
 LIMIT = 5
 RECENT = 8
+RECENT_COMMITS = 4
+RECENT_CHARS = 400  # of each of these
 RELEVANCE = 0.35
+COMMIT = "commit"
 BACKGROUND = ("file-change",)  # kinds that nobody wants to be told of unasked
 
 
 def recall_for_prompt(memory: Memory, payload: Payload, folder: Path) -> str:
     """Return a block with what is relevant to a prompt and new to the session, "" if nothing is."""
-    query = _shorten(strip_context(payload.prompt))
+    query = _shorten(strip_injected(strip_context(payload.prompt)))
     if len(query) < LEAST_CHARS and query.isascii():
         return ""
     shown = read_shown(folder, payload.session)
@@ -45,18 +50,26 @@ def recall_for_prompt(memory: Memory, payload: Payload, folder: Path) -> str:
 
 
 def recall_for_session(memory: Memory, payload: Payload, folder: Path) -> str:
-    """Return a block with the last decisions and conclusions of the project, "" if there are none."""
+    """Return a block with what the project decided and came to last, then its last commits, "" if there is nothing."""
     if payload.source != "resume":
         forget_shown(folder, payload.session)
-    where = {"@kind": {"$nin": list(BACKGROUND)}}
-    found = memory.records(scope=project_scope(payload.folder), where=where, limit=RECENT, newest_first=True)
-    shown = read_shown(folder, payload.session)
+    scope, shown = project_scope(payload.folder), read_shown(folder, payload.session)
+    found = memory.records(
+        scope=scope, where={"@kind": {"$nin": [*BACKGROUND, COMMIT]}}, limit=RECENT, newest_first=True
+    )
+    found += memory.records(scope=scope, where={"@kind": COMMIT}, limit=RECENT_COMMITS, newest_first=True)
     new = [record for record in found if record.id not in shown]
     if not new:
         return ""
-    block = render_records(new, detect_language(" ".join(record.text for record in new)), MAX_CHARS)
-    note_shown(folder, payload.session, [record.id for record in new if f"[{record.id}]" in block])
+    short = [replace(record, text=_begin(record.text)) for record in new]  # so that others have room beside it
+    block = render_records(short, detect_language(" ".join(record.text for record in short)), MAX_CHARS)
+    whole = [record.id for record in new if len(record.text) <= RECENT_CHARS and f"[{record.id}]" in block]
+    note_shown(folder, payload.session, whole)
     return block
+
+
+def _begin(text: str) -> str:
+    return text if len(text) <= RECENT_CHARS else f"{text[:RECENT_CHARS].rstrip()}…"
 
 
 def _shorten(prompt: str) -> str:

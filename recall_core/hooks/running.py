@@ -78,6 +78,8 @@ def _recall(event: str, payload: Payload, open_memory: OpenMemory, folder: Path)
 
 
 def _capture(event: str, payload: Payload, open_memory: OpenMemory) -> None:
+    if event == "post-tool-use" and payload.tool == "Bash" and "commit" not in str(payload.tool_input.get("command")):
+        return  # as most commands: nothing is loaded for them
     from .capturing import WRITING_TOOLS, capture_session, capture_tool
 
     if event == "post-tool-use" and payload.tool not in (*WRITING_TOOLS, "Bash"):

@@ -26,21 +26,23 @@ def read_shown(folder: Path, session: str | None) -> set[str]:
 
 
 def note_shown(folder: Path, session: str | None, ids: Iterable[str]) -> None:
-    """Note what a session was shown."""
+    """Note what a session was shown. If that is not possible it is shown again, rather than nothing at all."""
     if session is None:
         return
     known = list(dict.fromkeys([*sorted(read_shown(folder, session)), *ids]))[-MOST:]
     file = _file(folder, session)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = file.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(known), "utf-8")
-    part.replace(file)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part.write_text(json.dumps(known), "utf-8")
+        part.replace(file)
 
 
 def forget_shown(folder: Path, session: str | None) -> None:
     """Forget what a session was shown, since its context is gone, and what is old of others."""
     if session is not None:
-        _file(folder, session).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            _file(folder, session).unlink()
     oldest = time.time() - KEPT_DAYS * 86_400
     for file in (folder / "sessions").glob("*"):
         with contextlib.suppress(OSError):
