@@ -97,7 +97,7 @@ def find_file_problems(found: Checkup, medium: Medium) -> Iterator[Problem]:
             f"the file lies on a network file system ({found.network}), where SQLite's log does not work reliably",
             "move it to a local disk",
         )
-    if found.journal not in ("wal", "memory"):
+    if found.journal not in ("wal", "memory", "none"):  # none: the file can only be read
         yield Problem(
             f"the journal mode is {found.journal}, not wal: readers and writers wait for each other",
             "move the file to a file system that offers shared memory, such as a local disk",

@@ -57,6 +57,8 @@ class Memory(View, Maintenance):
         `embedder` is the model in the package by default, any object with the `Embedder` protocol, the folder of an
         ONNX model, or None for keywords only. `clock` returns seconds since 1970 UTC.
 
+        A file that can't be written to is opened to be read; what writes then raises StoreUnavailableError.
+
         Raises StoreError if the file can't be used, EmbedderMismatchError if its vectors come from another model, and
         ModelNotFoundError.
         """
@@ -113,6 +115,8 @@ class Memory(View, Maintenance):
         engine = self._engine
         segmenter = engine.store.facts.segmenter() or segmenter_version()
         notes = []
+        if obstacle := engine.store.database.obstacle:
+            notes.append(f"the file can only be read: {obstacle}")
         if segmenter != segmenter_version():
             notes.append(f"the keyword index was made by {segmenter}, new text uses {segmenter_version()}. {ANEW}")
         if words := engine.store.dictionary.changed().words:
@@ -209,7 +213,8 @@ def _resolve(embedder: Embedder | Default | str | Path | None) -> Embedder | Non
 def _assemble(store: SqliteStore, model: Embedder | None, settings: Settings, clock: Callable[[], float]) -> Engine:
     _check_model(store, model)
     dictionary = LiveDictionary(store)
-    if new := set(check_words(settings.dictionary)) - dictionary.held.words:
+    new = set(check_words(settings.dictionary)) - dictionary.held.words
+    if new and store.database.obstacle is None:
         store.dictionary.change(add=sorted(new))
         dictionary.follow()
         if not new.isdisjoint(store.dictionary.changed().words):
@@ -240,10 +245,12 @@ def _catch_up(engine: Engine) -> None:
     """Take up what other programs, or a killed process, left to do."""
     version = segmenter_version()
     known = engine.store.facts.segmenter()
+    if known not in (None, version):
+        logger.warning("%s was indexed by %s, new text uses %s. %s", engine.store.path, known, version, ANEW)
+    if engine.store.database.obstacle is not None:
+        return
     if known is None:
         engine.store.facts.save_segmenter(version)
-    elif known != version:
-        logger.warning("%s was indexed by %s, new text uses %s. %s", engine.store.path, known, version, ANEW)
     changed = engine.indexer.reindex_stale()
     if changed:
         logger.info("%s: indexed %d records that another program had written", engine.store.path, changed)

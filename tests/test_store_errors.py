@@ -167,9 +167,7 @@ except StoreUnavailableError as error:
 @pytest.mark.parametrize(
     ("folder_mode", "file_mode", "message"),
     [
-        (0o755, 0o644, "no permission to write to the file"),
         (0o555, None, "no permission to write to the folder"),
-        (0o555, 0o666, "no permission to write to the folder"),
         (0o644, 0o666, "no permission"),
         (0o755, 0o000, "no permission to write to the file"),
     ],

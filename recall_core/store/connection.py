@@ -17,7 +17,7 @@ import apsw
 
 from ..errors import StoreUnavailableError
 from .compile import FOLD_FUNCTION, SQLValue, fold_text
-from .filesystem import explain_kind, explain_path
+from .filesystem import explain_kind, explain_path, has_log
 from .migrations import check_file
 from .schema import PAGE_SIZE
 
@@ -83,16 +83,48 @@ def connect(path: str, durability: Durability, patience: Patience) -> apsw.Conne
         connection.set_wal_hook(_make_checkpointer(patience))
         connection.pragma("synchronous", durability)
         connection.pragma("foreign_keys", True)
-        connection.pragma("trusted_schema", False)
         connection.pragma("secure_delete", True)  # deleted text is overwritten in the file
-        connection.pragma("temp_store", "memory")
-        connection.pragma("cache_size", -CACHE_KIB)
         connection.pragma("mmap_size", MMAP_BYTES)
-        connection.create_scalar_function(FOLD_FUNCTION, _fold_argument, 1, deterministic=True)
+        _set_up(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def connect_reader(path: str, patience: Patience) -> apsw.Connection:
+    """Return a connection that reads a file which can't be written to, and leaves nothing beside it.
+
+    SQLite reads a file with a log by what lies in memory that processes share, which has a file, too. Where there is no
+    log it would make one; so the file is then read as it lies there, as one that nobody changes.
+
+    Raises StoreUnavailableError if it has a log that can't be read, and what apsw raises.
+    """
+    fixed = "" if has_log(path) else "&immutable=1"
+    uri = f"{Path(path).absolute().as_uri()}?mode=ro{fixed}"
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.set_busy_handler(patience)
+        with contextlib.suppress(apsw.CorruptError, apsw.NotADBError):  # which a look at the file will tell of
+            select_one(connection, "SELECT 1 FROM sqlite_schema")
+        _set_up(connection)
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        connection.close()
+        raise StoreUnavailableError(
+            f"{path} can't be read: it has a log beside it that only who may write there can take up ({error}); "
+            "copy the file and its log to a folder of your own, and open the copy"
+        ) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: apsw.Connection) -> None:
+    connection.pragma("trusted_schema", False)
+    connection.pragma("temp_store", "memory")
+    connection.pragma("cache_size", -CACHE_KIB)
+    connection.create_scalar_function(FOLD_FUNCTION, _fold_argument, 1, deterministic=True)
 
 
 def select(connection: apsw.Connection, sql: str, bindings: Sequence[SQLValue] = ()) -> list[tuple[Any, ...]]:

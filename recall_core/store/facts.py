@@ -52,7 +52,8 @@ class FactTable:
         """Return what the file lies on and how it is written."""
         path = self._database.path
         with self._database.read() as connection:
-            journal = str(connection.pragma("journal_mode"))
+            mode = str(connection.pragma("journal_mode"))
+            journal = "none" if self._database.obstacle is not None and mode != "wal" else mode
             unindexed, stale, words = select(connection, BEHIND)[0]
         network = None if path == MEMORY_PATH else network_type(path)
         return Medium(

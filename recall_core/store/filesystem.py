@@ -12,6 +12,7 @@ from pathlib import Path
 # SQLite's write-ahead log needs a local disk, since processes share memory through it.
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing is known
 NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "9p", "ceph", "glusterfs", "lustre"})
+LOG = ("-wal", "-shm")  # the names of SQLite's log and its index, behind that of the file
 NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
 
 
@@ -50,10 +51,41 @@ def explain_path(path: str) -> str | None:
     except (OSError, ValueError):
         return f"the folder {folder} does not exist, and can't be made"
     if find_status(path) is not None and not os.access(path, os.W_OK):
-        return "no permission to write to the file"
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return f"no permission to write to the folder {folder}, where SQLite keeps its log beside the file"
-    return None
+        return (
+            "it lies on a read-only file system"
+            if _is_mounted_read_only(path)
+            else "no permission to write to the file"
+        )
+    if os.access(folder, os.W_OK | os.X_OK) or all(os.access(path + end, os.W_OK) for end in LOG):
+        return None
+    if _is_mounted_read_only(folder):
+        return f"the folder {folder} lies on a read-only file system"
+    return f"no permission to write to the folder {folder}, where SQLite keeps its log beside the file"
+
+
+def find_obstacle(path: str) -> str | None:
+    """Say in words why a file that can be read can't be written to, None if it can, or is not there to be read."""
+    status = find_status(path)
+    readable = status is not None and stat.S_ISREG(status.st_mode) and status.st_size and os.access(path, os.R_OK)
+    return explain_path(path) if readable else None
+
+
+def has_log(path: str) -> bool:
+    """Tell whether SQLite has a log or a journal beside a file: others have it open, or did not close it."""
+    return any(find_status(path + end) is not None for end in (LOG[0], "-journal"))
+
+
+def find_state(path: str) -> tuple[object, ...]:
+    """Return what differs once somebody has written to a file, or is about to."""
+    status = find_status(path)
+    return (has_log(path), *((status.st_mtime_ns, status.st_size) if status else ()))
+
+
+def _is_mounted_read_only(path: str | Path) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except (AttributeError, OSError):  # Windows has no such thing
+        return False
 
 
 def temporary_folder() -> str:

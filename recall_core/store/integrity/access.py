@@ -10,10 +10,10 @@ from typing import Protocol
 import apsw
 
 from ...errors import StoreError, StoreUnavailableError
-from ..connection import MEMORY_PATH, Patience
+from ..connection import MEMORY_PATH, Patience, connect_reader
 from ..database import Database
 from ..faults import translate_errors
-from ..filesystem import explain_kind
+from ..filesystem import explain_kind, find_obstacle
 
 
 class Access(Protocol):
@@ -116,7 +116,7 @@ def open_access(path: str, busy_timeout: float, *, repairs: bool = False) -> Ite
     Raises StoreUnavailableError, NotADatabaseError and the other errors of a file.
     """
     with translate_errors(path):
-        connection = _connect(path)
+        connection = _connect(path, busy_timeout)
         try:
             connection.set_busy_handler(Patience(busy_timeout))
             connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -130,13 +130,12 @@ def open_access(path: str, busy_timeout: float, *, repairs: bool = False) -> Ite
             connection.close()
 
 
-def _connect(path: str) -> apsw.Connection:
+def _connect(path: str, busy_timeout: float) -> apsw.Connection:
     """Open a file for reading and writing, or else for reading."""
     if path == MEMORY_PATH or not Path(path).exists():
         raise apsw.CantOpenError(f"there is no file at {path}")
     if reason := explain_kind(path):
         raise StoreUnavailableError(f"{path} can't be examined: {reason}")
-    try:
-        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-    except apsw.CantOpenError:
-        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    if find_obstacle(path) is not None:
+        return connect_reader(path, Patience(busy_timeout))
+    return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
