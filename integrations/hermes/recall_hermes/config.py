@@ -75,7 +75,7 @@ def read_config(home: Path) -> Config:
     """Return the settings of a home. Raises InvalidInputError, which names the file and what to do."""
     path = config_file(home)
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = json.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return Config()
     except (OSError, ValueError) as error:
@@ -101,12 +101,14 @@ def write_config(home: Path, values: Mapping[str, Any]) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all, in the place that a link leads to, with its mode."""
+    """Write a file so that it is there as a whole or not at all, in the place that a link leads to, with its mode; a
+    new one is its owner's alone.
+    """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        beside.touch()
+        beside.touch(mode=0o600)
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)  # before there is anything in it: a config may hold keys
         beside.write_text(text, "utf-8", newline="")

@@ -18,7 +18,7 @@ from recall_core.text.segmenter import load_segmenter
 logger = logging.getLogger("recall_hermes")
 
 # A host that ends gives its providers five seconds.
-SETTINGS = Settings(embedding="background", close_timeout=2.0, busy_timeout=5.0)
+SETTINGS = Settings(embedding="background", close_timeout=2.0, busy_timeout=3.0)
 PAUSE = 0.5  # seconds after the first turn was answered, in which it may be stored
 PATIENCE = 2.0  # seconds in which a first turn is expected
 LOADING = 1.0  # seconds that closing waits for it

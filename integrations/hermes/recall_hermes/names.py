@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+WAITING = "waiting-"  # how the names of files begin that hold what could not be stored yet
 PROVIDER = "recall"  # in Hermes' config, and the folder of the plugin
 
 

@@ -24,6 +24,7 @@ from .setup import Setup, find_home
 from .texts import count_turns, is_trivial, plain
 from .tools import SCHEMAS, Tools, fail
 from .transcript import Transcript
+from .waiting import Waiting
 
 RETRY_AFTER = 5.0  # seconds between two attempts to open a file that could not be opened
 PATIENCE = 4.0  # seconds that a shutdown takes at most; the host gives it five
@@ -80,7 +81,12 @@ class _Opening(Setup):
             self._config = read_config(self._home)
         except ValueError as error:
             self._health.note("reading recall.json", error)
-        self._transcript = Transcript(self._caller.scope, redact=self._config.redact)
+        self._transcript = Transcript(
+            self._caller.scope,
+            redact=self._config.redact,
+            reach=self._open_quietly,
+            waiting=Waiting(self._home, self._health.note),
+        )
         self._transcript.switch(session, rewound=False)
         self._next_try = 0.0
 
@@ -101,10 +107,15 @@ class _Opening(Setup):
                     self._opened = None
                     files.give_back(file)
                     raise
-                self._transcript.open(self._opened.view)
+                self._transcript.open(file.memory)
                 if file.model_error is not None:
                     self._health.note("loading the model", RuntimeError(file.model_error))
             return self._opened
+
+    @watched(_nothing)
+    def _open_quietly(self) -> None:
+        """Open the file if it is not; if that fails, what is said waits."""
+        self._open()
 
     def _describe(self) -> dict[str, Any]:
         """Return the state for the status tool."""
@@ -148,7 +159,6 @@ class _Conversation(_Opening):
         """Store a turn; when this returns it survives a kill of the process."""
         if not self._writes or not self._config.capture:
             return
-        self._open_quietly()
         self._transcript.keep_turn(
             user_content,
             assistant_content,
@@ -174,14 +184,12 @@ class _Conversation(_Opening):
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:
         """Store what could not be stored before."""
         if self._writes:
-            self._open_quietly()
             self._transcript.store_waiting()
 
     @watched(_nothing)
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:
         """Store what another agent was asked and what it found."""
         if self._writes and self._config.capture:
-            self._open_quietly()
             self._transcript.keep_delegation(task, result, {"child_session": child_session_id, **kwargs})
 
     @watched(_nothing)
@@ -202,7 +210,6 @@ class _Conversation(_Opening):
         """
         try:
             if self._writes and self._config.capture:
-                self._open_quietly()
                 self._transcript.keep_missing(messages)
                 self._transcript.store_waiting()
         except Exception as error:
@@ -210,11 +217,6 @@ class _Conversation(_Opening):
             if require_checkpoint:
                 raise
         return ""
-
-    @watched(_nothing)
-    def _open_quietly(self) -> None:
-        """Open the file if it is not; if that fails, what is said waits."""
-        self._open()
 
 
 class RecallMemoryProvider(_Conversation, host.MemoryProvider):  # type: ignore[misc]
@@ -229,12 +231,16 @@ class RecallMemoryProvider(_Conversation, host.MemoryProvider):  # type: ignore[
         self._begin(session_id, kwargs)
         opened = self._open()
         if opened is not None and self._writes:
-            opened.mirror.reconcile()
+            try:
+                opened.mirror.reconcile()
+            finally:
+                self._transcript.store_waiting()
 
     def shutdown(self) -> None:
         """Let go of the file; the last one of the process closes it, within the seconds that the host gives."""
         opened, self._opened = self._opened, None
         self._caller, writes = None, self._writes
+        self._transcript.keep_waiting()
         if opened is None:
             return
         # A file that others hold locked keeps each write waiting: the process may then end without, as by a kill.

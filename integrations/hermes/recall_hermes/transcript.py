@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from recall_core import Condition, NewRecord, Record, View, derive_id
 from recall_core.errors import RecallError, StoreError
+from recall_core.forks import Lock
 
 from .texts import parts, plain, spoken
+from .waiting import Waiting
 
 MESSAGE, DELEGATION = "message", "delegation"
 SOURCE = "hermes"
 MICROSECOND = 1e-6
 MOST_WAITING = 10_000  # records that are held while the file can't be written
+PAUSE = 5.0  # seconds after a failure in which turns wait at once, and do not try
 
 
 class Transcript:
-    """Stores what is said with one agent. Call `open` before anything can be stored; until then it waits."""
+    """Stores what is said with one agent. `reach` opens the file if it is not open, and then calls `open`; what can not
+    be stored waits, in memory and in a file of `waiting`.
+    """
 
-    def __init__(self, scope: str = "", *, redact: bool = True) -> None:
+    def __init__(
+        self,
+        scope: str = "",
+        *,
+        redact: bool = True,
+        reach: Callable[[], object] | None = None,
+        waiting: Waiting | None = None,
+    ) -> None:
         self.session = ""
-        self._scope = scope  # of the view that it is given later: ids are made with it
+        self._scope = scope  # of what is stored
         self.last_stored: float | None = None  # seconds since 1970
         self._redact = redact
-        self._view: View | None = None
-        self._lock = threading.RLock()
+        self._reach = reach
+        self._memory: View | None = None
+        self._lock = Lock()
         self._waiting: list[NewRecord] = []
+        self._kept = waiting
+        self._pauses_until = 0.0
         self._last_time = 0.0
         self._turns: dict[str, int | None] = {}  # records of this conversation, and the turn that they are of
         self._seen: frozenset[str] = frozenset()
         self._forgotten: set[str] = set()
         self._rewound = False
+        self._withdrawn: list[str] = []  # records of turns that were taken back, to be deleted
 
-    def open(self, view: View) -> None:
-        """Give it where to store."""
-        self._view = view
+    def open(self, memory: View) -> None:
+        """Give it where to store: the whole memory, since it takes over what other agents could not store."""
+        self._memory = memory
 
     @property
     def waiting(self) -> int:
@@ -74,7 +89,7 @@ class Transcript:
         """Store what the user said and what was answered. `turn` is how often the user has spoken by now."""
         with self._lock:
             session = session or self.session
-            withdrawn = self._find_withdrawn(turn)
+            self._withdrawn += self._find_withdrawn(turn)
             names = (
                 {f"author_{key}": author[key] for key in ("id", "name", "is_bot") if key in author} if author else {}
             )
@@ -84,18 +99,17 @@ class Transcript:
             ]
             self._turns.update({str(new.id): turn for new in news})
             self._store(news)
-            if withdrawn and self._view is not None:
-                self._view.delete([id for id in withdrawn if id not in self._turns])
 
     def keep_missing(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """Store of a history what is not stored yet, such as turns that were interrupted; return how many."""
         with self._lock:
             found = {key: (role, text) for role, text in spoken(messages) for key in [_key(role, text)]}
-            view = self._view
+            memory = self._reached()
             known: set[str] = set()
-            if view is not None and found:
+            if memory is not None and found:
                 where = Condition("_said", "in", tuple(found))
-                known = {str(one.metadata["_said"]) for one in view.records(where=where, limit=len(found) * 4)}
+                stored = memory.scoped(self._scope).records(where=where, limit=len(found) * 4)
+                known = {str(one.metadata["_said"]) for one in stored}
             news = [
                 new
                 for key, (role, text) in found.items()
@@ -117,9 +131,15 @@ class Transcript:
             self._store(news)
 
     def store_waiting(self) -> None:
-        """Store what could not be stored before."""
+        """Store what could not be stored before, and what agents that have ended could not."""
         with self._lock:
+            self._pauses_until = 0.0
             self._store([])
+
+    def keep_waiting(self) -> None:
+        """Let what waits, or is being stored at this moment, survive the end of the process; waits for nothing."""
+        if self._kept is not None and self._waiting:
+            self._kept.keep(list(self._waiting))
 
     def forget(self, record: Record) -> None:
         """Never store this again: it was forgotten on purpose, while the history still has it."""
@@ -145,6 +165,7 @@ class Transcript:
             NewRecord(
                 text=part,
                 id=derive_id(SOURCE, kind, self._scope, session, role, text, str(number)),
+                scope=self._scope,
                 session=session or None,
                 role=role,
                 kind=kind,
@@ -163,21 +184,51 @@ class Transcript:
 
     def _store(self, news: Iterable[NewRecord]) -> None:
         """Store records behind those that wait. Raises StoreError if that is not possible now; then they wait, too."""
-        held = {new.id: new for new in self._waiting}
-        self._waiting += [new for new in {new.id: new for new in news}.values() if new.id not in held]
-        if not self._waiting:
+        self._hold(news)
+        if time.monotonic() < self._pauses_until:
+            self.keep_waiting()
             return
-        del self._waiting[:-MOST_WAITING]
-        if self._view is None:
-            raise StoreError(f"the memory file is not open; {len(self._waiting)} records wait to be stored")
+        memory = self._reached()
+        if memory is not None and self._kept is not None:
+            self._hold(self._kept.take_over())
         try:
-            self._view.change(self._waiting, if_taken="skip")
-            self._waiting = []
+            self._empty(memory)
         except StoreError:
+            self._pauses_until = 0.0 if memory is None else time.monotonic() + PAUSE
+            self.keep_waiting()
             raise
-        except RecallError:
-            self._store_singly(self._view)
-        self.last_stored = time.time()
+        finally:
+            if self._kept is not None and not self._waiting:
+                self._kept.clear()
+
+    def _hold(self, news: Iterable[NewRecord]) -> None:
+        held = {new.id for new in self._waiting}
+        self._waiting += [new for new in {new.id: new for new in news}.values() if new.id not in held]
+        del self._waiting[:-MOST_WAITING]
+
+    def _reached(self) -> View | None:
+        if self._reach is not None:
+            self._reach()
+        return self._memory
+
+    def _empty(self, memory: View | None) -> None:
+        """Store all that waits, and delete what was taken back."""
+        if memory is None:
+            if self._waiting:
+                raise StoreError(f"the memory file is not open; {len(self._waiting)} records wait to be stored")
+            return
+        if self._waiting:
+            try:
+                memory.change(self._waiting, if_taken="skip")
+                self._waiting = []
+            except StoreError:
+                raise
+            except RecallError:
+                self._store_singly(memory)
+            self.last_stored = time.time()
+        if self._withdrawn:
+            memory.delete([id for id in self._withdrawn if id not in self._turns])
+            self._withdrawn = []
 
     def _store_singly(self, view: View) -> None:
         """Store what can be stored: a record that never can must keep no other out. Raises what that one raised."""
