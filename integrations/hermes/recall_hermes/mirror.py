@@ -66,7 +66,7 @@ class Mirror:
     def _look(self, target: str, path: Path) -> None:
         stamp = _stamp(path)
         if stamp is not None and stamp != self._stamps.get(target):
-            self._follow(target, path.read_text("utf-8"))
+            self._follow(target, path.read_text("utf-8-sig"))  # some editors begin a file with a mark
             self._stamps[target] = stamp
 
     def _follow(self, target: str, text: str) -> None:

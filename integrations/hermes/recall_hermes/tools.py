@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any
 
 from recall_core import View
@@ -77,9 +79,7 @@ class Tools:
             return fail(str(error))
 
     def _search(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        query, limit = _text(arguments, "query"), arguments.get("limit") or 5
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_FOUND:
-            raise InvalidInputError(f"limit is {limit!r}; it must be a whole number from 1 to {MOST_FOUND}")
+        query, limit = _text(arguments, "query"), _number(arguments, "limit", default=5, most=MOST_FOUND)
         return {"memories": self._view.context(query, nothing=NOTHING, limit=limit, max_chars=MAX_CHARS)}
 
     def _remember(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,13 +96,12 @@ class Tools:
 
     def _forget(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check_writes()
-        id = _text(arguments, "id").strip("[] ")
+        id, permanently = _text(arguments, "id").strip("[] "), _choice(arguments, "permanently")
         found = self._view.get(id)
         if found and found[0].kind == MIRRORED:
             raise InvalidInputError(
                 f"{id} is an entry of {found[0].source}, which would bring it back; remove it with the memory tool"
             )
-        permanently = arguments.get("permanently") is True
         if not self._view.delete(id, hard=permanently):
             raise InvalidInputError(f"nothing with the id {id} is remembered; {SEARCH} shows the ids")
         for record in found:
@@ -122,8 +121,34 @@ def fail(why: str) -> str:
     return json.dumps({"error": why}, ensure_ascii=False)
 
 
+# Models write numbers and choices in words, and texts as numbers: what can mean but one thing is taken for that.
+
+
 def _text(arguments: Mapping[str, Any], name: str) -> str:
     value = arguments.get(name)
-    if not isinstance(value, str) or not value.strip():
+    text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not text.strip():
         raise InvalidInputError(f"{name} is {value!r}; give a text")
-    return value.strip()
+    return text.strip()
+
+
+def _number(arguments: Mapping[str, Any], name: str, *, default: int, most: int) -> int:
+    value = arguments.get(name)
+    if value is None or value == "":
+        return default
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not number.is_integer() or not 1 <= number <= most:
+        raise InvalidInputError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
+    return int(number)
+
+
+def _choice(arguments: Mapping[str, Any], name: str) -> bool:
+    value = arguments.get(name)
+    word = value.strip().lower() if isinstance(value, str) else value
+    known = {None: False, "": False, "false": False, "true": True, True: True, False: False}
+    if not isinstance(word, str | bool | NoneType) or word not in known:
+        raise InvalidInputError(f"{name} is {value!r}; it must be true or false")
+    return known[word]

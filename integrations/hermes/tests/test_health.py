@@ -93,6 +93,11 @@ def test_broken_settings_are_told_and_the_defaults_hold(hosts, home, broken):
     assert "Ghent" in hosts.start("s2").prefetch_all("Where do I live?")
 
 
+def test_settings_may_begin_with_the_mark_of_an_editor(home):
+    config_file(home).write_bytes('\ufeff{"limit": 3}'.encode())
+    assert read_config(home).limit == 3
+
+
 def test_settings_of_the_wizard_are_kept(hosts, home):
     provider = RecallMemoryProvider()
     provider.save_config({"capture": "false", "max_chars": "800"}, str(home))

@@ -52,6 +52,13 @@ def test_what_lies_in_the_files_is_taken_over_at_the_start(hosts, home, files):
     ]
 
 
+def test_a_mark_that_an_editor_begins_a_file_with_is_no_part_of_an_entry(hosts, home):
+    (home / "memories").mkdir()
+    (home / "memories" / "MEMORY.md").write_bytes("\ufeffDeploys are on Mondays\r\n§\r\n部署用 Docker\r\n".encode())
+    hosts.start()
+    assert texts(home) == {"Deploys are on Mondays", "部署用 Docker"}
+
+
 def test_what_is_written_without_a_word_is_found_in_the_next_turn(hosts, home, files):
     files("MEMORY.md", "one", "two")
     manager = hosts.start()
