@@ -8,8 +8,7 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import anyio
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import Implementation
+from support import LIMIT, wait_until
 
 try:
     import mcp.server.fastmcp  # noqa: F401
@@ -111,6 +111,17 @@ class Served:
 @contextlib.contextmanager
 def serving(db: Path, *arguments: str) -> Iterator[Served]:
     """Start a server for HTTP, and kill it in the end."""
+    served = next(filter(None, (_start_server(db, arguments) for _ in range(5))), None)
+    assert served is not None, "the server ended"
+    try:
+        yield served
+    finally:
+        served.process.kill()
+        served.process.wait()
+
+
+def _start_server(db: Path, arguments: Sequence[str]) -> Served | None:
+    """Start a server on a port that is free; None if it ends, as it does if somebody has taken that meanwhile."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -119,18 +130,14 @@ def serving(db: Path, *arguments: str) -> Iterator[Served]:
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, "mcp", "--http", "--port", str(port), *arguments], env=environment
     )
-    try:
-        until = time.monotonic() + 60
-        while True:
-            assert process.poll() is None, "the server ended"
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            assert time.monotonic() < until, "the server does not answer"
-            time.sleep(0.1)
-        yield Served(process, port, token)
-    finally:
-        process.kill()
-        process.wait()
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), LIMIT):
+            return True
+        return False
+
+    wait_until(lambda: process.poll() is not None or answers())
+    return Served(process, port, token) if process.poll() is None else None
 
 
 @contextlib.asynccontextmanager
@@ -142,16 +149,16 @@ async def connect_http(served: Served, token: str | None = None) -> AsyncIterato
         import httpx2 as http
     from mcp.client.streamable_http import streamable_http_client
 
-    opened = streamable_http_client(served.url, http_client=http.AsyncClient(headers=headers, timeout=60))
+    opened = streamable_http_client(served.url, http_client=http.AsyncClient(headers=headers, timeout=LIMIT))
     async with opened as streams, ClientSession(streams[0], streams[1]) as session:
         yield Client(session, dump(await session.initialize()))
 
 
 def run(test: Any, *arguments: Any) -> Any:
-    """Run a coroutine function; a server that hangs ends it after two minutes."""
+    """Run a coroutine function; a server that hangs ends it after some minutes."""
 
     async def bounded() -> Any:
-        with anyio.fail_after(120):
+        with anyio.fail_after(2 * LIMIT):
             return await test(*arguments)
 
     return anyio.run(bounded)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli_support import run_process
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder
 
 from recall_core import Memory
 from recall_core.client_scopes import project_scope
@@ -53,7 +53,7 @@ def call(db_path, project, state):
     """Return what calls a hook and returns the context that it injects, None if it prints nothing."""
 
     def call(
-        event: str, *, raw: bytes | None = None, budget: int = 20_000, session: str = "s1", **given: Any
+        event: str, *, raw: bytes | None = None, budget: int = 100_000, session: str = "s1", **given: Any
     ) -> str | None:
         known = {"session_id": session, "cwd": str(project), "transcript_path": "/nowhere.jsonl"}
         payload = json.dumps({**known, **EVENTS[event], **given}).encode() if raw is None else raw
@@ -65,7 +65,7 @@ def call(db_path, project, state):
             input=payload,
             capture_output=True,
             env=environment,
-            timeout=60,
+            timeout=LIMIT,
         )
         assert (done.returncode, done.stderr) == (0, b"")
         if not done.stdout:

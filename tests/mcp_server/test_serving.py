@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 from cli_support import run as run_command
 from mcp_support import COMMAND, connect_http, connect_stdio, run, serving
-from support import HashedEmbedder
+from support import LIMIT, HashedEmbedder
 
 from recall_core import Memory
 
@@ -130,7 +130,7 @@ def test_nothing_but_the_protocol_goes_to_standard_output(db_path):
         process.stdin.flush()
         if "id" in call:
             answers.append(json.loads(process.stdout.readline()))
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=LIMIT)
     assert [answer["id"] for answer in answers] == [1, 2]
     assert not answers[1]["result"].get("isError")
     assert (rest, process.returncode) == (b"", 0)
@@ -144,7 +144,7 @@ def test_without_the_token_nothing_is_served(db_path, header):
         if header is not None:
             request.add_header("Authorization", header)
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=30)
+            urllib.request.urlopen(request, timeout=LIMIT)
         with caught.value as error:
             assert (error.code, error.headers["WWW-Authenticate"]) == (401, "Bearer")
 
@@ -159,7 +159,7 @@ def test_a_page_in_a_browser_can_not_reach_it(db_path, name, value, code):
         request.add_header("Content-Type", "application/json")
         request.add_header(name, value)
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=30)
+            urllib.request.urlopen(request, timeout=LIMIT)
         with caught.value as error:
             assert error.code == code
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 from mcp_support import Client, connect_http, connect_stdio, dump, run, serving
+from support import LIMIT
 
 from recall_core import Memory
 
@@ -152,7 +153,7 @@ def test_who_asks_for_progress_is_told(connect):
 
         async with connect() as client:
             await client.session.call_tool("store_memory", {"text": COFFEE}, progress_callback=note)
-            with anyio.fail_after(30):
+            with anyio.fail_after(LIMIT):
                 while len(seen) < 2:
                     await anyio.sleep(0.05)
         assert seen == [(0, 1), (1, 1)]
@@ -263,7 +264,7 @@ def test_a_call_that_is_given_up_holds_nobody_up_and_its_write_is_not_lost_halfw
                     await client.call("store_memory", text=DEPLOY)
                 assert given_up.cancelled_caught
                 assert await client.found("coffee", mode="keyword") == [COFFEE]
-            with anyio.fail_after(60):
+            with anyio.fail_after(LIMIT):
                 while await client.found("部署", mode="keyword") != [DEPLOY]:
                     await anyio.sleep(0.1)
 
