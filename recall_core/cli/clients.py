@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -90,20 +89,12 @@ def _carry_out(edits: Sequence[Edit], dry_run: bool) -> None:
         write_edits(edits)
     for edit in edits:
         if dry_run:
-            names = str(edit.file), "deleted" if edit.after is None else str(edit.file)
-            lines = difflib.unified_diff(_lines(edit.before), _lines(edit.after), *names, lineterm="")
-            write("\n".join(line.removesuffix("\n") for line in lines))
+            write(edit.diff())
         elif edit.after is None:
             write(f"deleted {edit.file}, which was made by the installation")
         else:
             kept = f" (as it was before: {edit.backup})" if edit.keeps else ""
             write(f"{'made' if edit.before is None else 'changed'} {edit.file}{kept}")
-
-
-def _lines(text: str | None) -> list[str]:
-    """Return the lines of a file for a comparison, which also shows whether the last one has an end."""
-    lines = (text or "").splitlines(keepends=True)
-    return [*lines, "(no end of line)"] if lines and not lines[-1].endswith("\n") else lines
 
 
 def _find_command() -> str:
@@ -121,8 +112,6 @@ def _find_command() -> str:
 def _call_hermes(what: str, dry_run: bool) -> None:
     if find_spec("recall_hermes") is None:
         raise InvalidInputError("Hermes' adapter is not installed; run: pip install dualrecall-hermes")
-    if dry_run:
-        raise InvalidInputError(f"Hermes' adapter has no dry run; see recall-hermes {what} --help")
-    code = import_module("recall_hermes.main").main([what])
+    code = import_module("recall_hermes.main").main([what, *(["--dry-run"] if dry_run else [])])
     if code:
         click.get_current_context().exit(code)

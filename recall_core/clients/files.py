@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,18 @@ class Edit:
     def backup(self) -> Path:
         """Where the file is kept as it was before the installation."""
         return find_backup(self.file)
+
+    def diff(self) -> str:
+        """Return the lines that change, for people."""
+        names = str(self.file), "deleted" if self.after is None else str(self.file)
+        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), *names, lineterm="")
+        return "\n".join(line.rstrip("\r\n") for line in lines)
+
+
+def _lines(text: str | None) -> list[str]:
+    """Return the lines of a file for a comparison, which also shows whether the last one has an end."""
+    lines = (text or "").splitlines(keepends=True)
+    return [*lines, "(no end of line)"] if lines and not lines[-1].endswith("\n") else lines
 
 
 def find_backup(file: Path) -> Path:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from recall_core.clients.files import Edit, find_backup, read_file, write_edits
 from recall_core.errors import InvalidInputError
 
-from .config import write_atomically
 from .names import PROVIDER, plugin_folder
 
+CONFIG = "config.yaml"
 MARK = "Written by recall-hermes"
 SHIM = {
     "__init__.py": f'"""{MARK}: the MemoryProvider is in the package recall_hermes."""\n\n'
@@ -27,17 +28,21 @@ SHIM = {
     "provides_tools: [recall_search, recall_remember, recall_forget, recall_status]\n",
 }
 SCALAR = re.compile(r"""'[^'\n]*'|"[^"\n]*"|[^\s'"#,{}\[\]]+""")
-BEFORE = "provider-before"  # which provider was in use before, for `uninstall`
-DIGEST = "config-before"  # what the config is known by that there was before, "" if there was none
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """What was done: where, whether anything had to be, and which provider was in use before."""
+class Plan:
+    """What is to be changed in a home, and which provider was in use before the installation."""
 
     home: Path
-    changed: bool
+    edits: Sequence[Edit]
     before: str
+    removes: bool = False  # the folder of the plugin
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything has to be changed."""
+        return bool(self.edits) or self.removes
 
 
 def find_profile_home(home: str | None, profile: str | None) -> Path:
@@ -59,67 +64,59 @@ def find_profile_home(home: str | None, profile: str | None) -> Path:
     return folder
 
 
-def install(home: Path) -> Installed:
-    """Write the plugin into a home and make it the memory provider. Doing it again changes nothing.
+def plan_install(home: Path) -> Plan:
+    """Return what writes the plugin into a home and makes it the memory provider; nothing if all of it is there.
 
-    Raises InvalidInputError if something else lies there, or the config can't be read; then nothing is changed.
+    Raises InvalidInputError if something else lies there, or the config can't be read.
     """
     from . import __version__
 
-    folder = plugin_folder(home)
+    folder, file = plugin_folder(home), home / CONFIG
     if folder.exists() and not _is_ours(folder):
         raise InvalidInputError(f"{folder} is another plugin; move it away, then install again")
-    config, text = _read_config(home)
-    memory = config.get("memory")
-    if memory is not None and not hasattr(memory, "get"):
-        raise InvalidInputError(f"`memory` in {home / 'config.yaml'} is {memory!r}; it must be a mapping")
-    before = str((memory or {}).get("provider") or "")
-    changed = False
-    for name, content in SHIM.items():
-        changed |= _write(folder / name, content.replace("{version}", __version__))
+    text = read_file(file)
+    before = _find_provider(file, text)
+    shim = {folder / name: content.replace("{version}", __version__) for name, content in SHIM.items()}
+    edits = [Edit(path, read_file(path), content) for path, content in shim.items()]
     if before != PROVIDER:
-        _write(folder / BEFORE, before)
-        _write(folder / DIGEST, _digest(text) if (home / "config.yaml").exists() else "")
-        changed |= _write(home / "config.yaml", set_provider(text, PROVIDER))
-    return Installed(home, changed, before)
+        edits.append(Edit(file, text, set_provider(text or "", PROVIDER), keeps=text is not None))
+    return Plan(home, [edit for edit in edits if edit.before != edit.after], before)
 
 
-def uninstall(home: Path) -> Installed:
-    """Take the plugin out of a home and give the config back the provider from before. What is remembered stays."""
-    folder = plugin_folder(home)
-    config, text = _read_config(home)
-    before_file = folder / BEFORE
-    before = before_file.read_text("utf-8") if before_file.exists() else ""
-    changed = False
-    memory = config.get("memory")
-    if hasattr(memory, "get") and memory.get("provider") == PROVIDER:
-        changed = True
-        _undo(home / "config.yaml", text, before, folder / DIGEST)
-    if folder.exists():
-        if not _is_ours(folder):
-            raise InvalidInputError(f"{folder} is another plugin, and stays")
-        shutil.rmtree(folder)
-        changed = True
-    return Installed(home, changed, before)
+def plan_uninstall(home: Path) -> Plan:
+    """Return what takes the plugin out of a home and gives the config back the provider from before: to the byte, if
+    nothing else in it has changed since. What is remembered stays.
+
+    Raises InvalidInputError if another plugin lies there, or the config can't be read.
+    """
+    folder, file = plugin_folder(home), home / CONFIG
+    if folder.exists() and not _is_ours(folder):
+        raise InvalidInputError(f"{folder} is another plugin, and stays")
+    text, original = read_file(file), read_file(find_backup(file))
+    before = _find_provider(find_backup(file), original)
+    edits = [Edit(path, read_file(path), None) for name in SHIM if (path := folder / name).exists()]
+    if text is not None and _find_provider(file, text) == PROVIDER:
+        untouched = text == set_provider(original or "", PROVIDER)
+        edits.append(Edit(file, text, original if untouched else set_provider(text, before), drops=True))
+    return Plan(home, edits, before, removes=folder.exists())
 
 
-def _undo(path: Path, text: str, before: str, digest_file: Path) -> None:
-    """Give a config back the provider from before: to the letter, if nothing else in it has changed since."""
-    digest = digest_file.read_text("utf-8") if digest_file.exists() else None
-    end, given = _line_end(text), set_provider(text, before)
-    added = text.removesuffix(f"memory:{end}  provider: {PROVIDER}{end}")
-    if digest == "" and added == "":
-        path.resolve().unlink()
-        return
-    lines = rf"(?m)^( *provider:) {PROVIDER}(\r?\n)"
-    shapes = [given, added, added.removesuffix(end), re.sub(lines, "", text, count=1)]
-    shapes.append(text.replace(f", provider: {PROVIDER}", "", 1))
-    shapes += [re.sub(lines, rf"\1{value}\2", text, count=1) for value in ("", ' ""')]
-    _write(path, next((shape for shape in shapes if _digest(shape) == digest), given))
+def install(home: Path) -> Plan:
+    """Do what `plan_install` says, all of it or nothing, and return it. Raises what that raises, and OSError."""
+    return _carry_out(plan_install(home))
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def uninstall(home: Path) -> Plan:
+    """Do what `plan_uninstall` says, and return it. Raises what that raises, and OSError."""
+    return _carry_out(plan_uninstall(home))
+
+
+def _carry_out(plan: Plan) -> Plan:
+    write_edits(plan.edits)
+    if plan.removes:
+        shutil.rmtree(plugin_folder(plan.home))  # with the bytecode that Python has put there
+        find_backup(plan.home / CONFIG).unlink(missing_ok=True)
+    return plan
 
 
 def _is_ours(folder: Path) -> bool:
@@ -127,14 +124,6 @@ def _is_ours(folder: Path) -> bool:
         return MARK.encode() in (folder / "__init__.py").read_bytes()
     except OSError:
         return not any(folder.iterdir()) if folder.is_dir() else False
-
-
-def _write(path: Path, text: str) -> bool:
-    """Write a file unless it says the same; tell whether it was written."""
-    if path.exists() and path.read_bytes() == text.encode():
-        return False
-    write_atomically(path, text)
-    return True
 
 
 def _yaml() -> Any:
@@ -147,23 +136,18 @@ def _yaml() -> Any:
     return yaml
 
 
-def _read_config(home: Path) -> tuple[Any, str]:
-    path = home / "config.yaml"
+def _find_provider(file: Path, text: str | None) -> str:
+    """Return the provider that a config names, "" for none. Raises InvalidInputError if it can't be read or changed."""
     try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        text = ""
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{path} is not written in UTF-8, so it was left alone: {error}") from error
-    try:
-        config = _yaml().load(text)
+        config = _yaml().load(text or "")
     except Exception as error:  # the library's errors have several bases
-        raise InvalidInputError(f"{path} can't be read as YAML, so it was left alone: {error}") from error
-    if config is None:
-        config = {}
-    if not hasattr(config, "get"):
-        raise InvalidInputError(f"{path} holds {config!r:.60}; it must be a mapping")
-    return config, text
+        raise InvalidInputError(f"{file} can't be read as YAML, so it was left alone: {error}") from error
+    if config is not None and not hasattr(config, "get"):
+        raise InvalidInputError(f"{file} holds {config!r:.60}; it must be a mapping")
+    memory = None if config is None else config.get("memory")
+    if memory is not None and not hasattr(memory, "get"):
+        raise InvalidInputError(f"`memory` in {file} is {memory!r}; it must be a mapping")
+    return "" if memory is None else str(memory.get("provider") or "")
 
 
 def set_provider(text: str, provider: str) -> str:
@@ -173,7 +157,10 @@ def set_provider(text: str, provider: str) -> str:
     if wanted.get("memory") is None:
         wanted["memory"] = {}
     wanted["memory"]["provider"] = provider
-    edited = _edit(text, _yaml().load(text) or {}, provider if provider else "''")
+    try:
+        edited = _edit(text, _yaml().load(text) or {}, provider if provider else "''")
+    except (AttributeError, LookupError, TypeError, ValueError):  # places that are not there, in forms nobody expects
+        edited = None
     if edited is not None and _means(edited, wanted):
         return edited
     out = StringIO()
@@ -198,21 +185,33 @@ def _edit(text: str, config: Any, value: str) -> str | None:
     memory, lines, end = config.get("memory"), text.splitlines(keepends=True), _line_end(text)
     if "memory" not in config:
         return f"{text}{'' if not text or text.endswith(chr(10)) else end}memory:{end}  provider: {value}{end}"
-    if not memory or ("provider" in memory and "provider" not in memory.lc.data):  # the latter: merged from elsewhere
-        return None
-    if "provider" in memory and memory["provider"] is None:
-        line, column = memory.lc.key("provider")
-        place = column + len("provider:")
-        lines[line] = f"{lines[line][:place]} {value}{lines[line][place:]}"
-    elif "provider" in memory:
+    if memory is None:
+        return _edit_nothing(lines, config, value, end)
+    own, (line, column) = memory.lc.data or {}, config.lc.value("memory")
+    if "provider" in own and memory["provider"] is not None:
         line, column = memory.lc.value("provider")
         found = SCALAR.match(lines[line], column)
         if found is None:
             return None
         lines[line] = lines[line][: found.start()] + value + lines[line][found.end() :]
-    elif memory.fa.flow_style():
-        return None
+    elif "provider" in own:
+        line, column = memory.lc.key("provider")
+        place = column + len("provider:")
+        lines[line] = f"{lines[line][:place]} {value}{lines[line][place:]}"
+    elif lines[line].startswith("{", column):
+        inside = lines[line][column + 1 :]
+        comma = "" if inside.lstrip().startswith("}") else ", "
+        lines[line] = f"{lines[line][: column + 1]}provider: {value}{comma}{inside}"
     else:
-        line, column = memory.lc.key(next(iter(memory)))
+        line, column = min(memory.lc.key(key) for key in own)
         lines.insert(line, f"{' ' * column}provider: {value}{end}")
     return "".join(lines)
+
+
+def _edit_nothing(lines: list[str], config: Any, value: str, end: str) -> str:
+    """Return the text with a provider where `memory:` has no value, or says that it has none."""
+    line, column = config.lc.key("memory")
+    head = lines[line][: column + len("memory:")]
+    rest = lines[line][len(head) :].rstrip("\r\n")
+    rest = re.sub(r"\A\s*(~|null|Null|NULL)(?=\s|\Z)", "", rest)
+    return "".join([*lines[:line], f"{head}{rest}{end}", f"{' ' * column}  provider: {value}{end}", *lines[line + 1 :]])

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 from agents import telegram
+from click.testing import CliRunner
 
+from recall_core.cli.app import app as command
 from recall_hermes.installing import find_profile_home, install, set_provider, uninstall
 from recall_hermes.main import main
 from recall_hermes.names import memory_file, plugin_folder
@@ -62,6 +64,11 @@ def test_all_that_a_config_says_stays(home):
         ("a: 1", "a: 1\nmemory:\n  provider: recall\n"),
         ("memory:\na: 1\n", "memory:\n  provider: recall\na: 1\n"),
         ("memory:\n  provider:\n  x: 1\n", "memory:\n  provider: recall\n  x: 1\n"),
+        ("memory: {}  # none\nl:\n    - odd\n", "memory: {provider: recall}  # none\nl:\n    - odd\n"),
+        ("memory: {x: 1}\nl:\n    - odd\n", "memory: {provider: recall, x: 1}\nl:\n    - odd\n"),
+        ("memory: ~ # none\nl:\n    - odd\n", "memory: # none\n  provider: recall\nl:\n    - odd\n"),
+        ("memory:\r\n\r\na: 1\r\n", "memory:\r\n  provider: recall\r\n\r\na: 1\r\n"),
+        ("memory:", "memory:\n  provider: recall\n"),
     ],
 )
 def test_only_the_provider_is_changed(before, after):
@@ -101,8 +108,20 @@ def test_uninstalling_gives_the_provider_from_before_back_and_keeps_memories(hom
         "memory:\n  provider:\n",
         "memory: {memory_enabled: true}\n",
         "known: &known\n  provider: mem0\nmemory:\n  <<: *known\n  user_char_limit: 9\n",
+        "list:\n      - odd\nmemory: {}  # none\n",
+        "list:\n      - odd\nmemory: {  }",
+        "memory: ~ # none\nlist:\n      - odd\n",
+        "memory:   # none\r\nlist:\r\n      - odd\r\n",
+        "memory:\n        x: 1   # odd\n        provider: !!str mem0\nlist:\n - odd\n",
+        "memory: {x: 1,\n  provider: >-\n   mem0\n  }\n".replace(">-\n   ", ""),
+        "memory:\n  provider: >-\n    mem0\nlist:\n      - odd\n",
+        "? memory\n: provider: mem0\n",
+        '"memory":\n  "provider": mem0\n',
+        "---\nmemory:\n  x: 1\n...\n",
+        "# only a comment",
+        "\n\n",
+        "memory:\n\n  # odd\n\n  x: 1\n\n\n",
     ],
-    ids=["none", "empty", "no line end", "usual", "crlf", "bom", "no provider", "empty", "null", "flow", "merged"],
 )
 def test_uninstalling_gives_the_config_back_byte_by_byte(home, config):
     path = home / "config.yaml"
@@ -149,6 +168,67 @@ def test_a_config_that_is_not_in_utf8_is_left_alone(home, capsys):
     assert "UTF-8" in capsys.readouterr().err
     assert path.read_bytes() == b"model: caf\xe9\n"
     assert not plugin_folder(home).exists()
+
+
+@pytest.mark.parametrize("config", [None, CONFIG, "memory: {}"])
+def test_a_dry_run_shows_what_would_change_and_changes_nothing(home, capsys, config):
+    path = home / "config.yaml"
+    path.unlink(missing_ok=True)
+    if config is not None:
+        path.write_text(config, "utf-8")
+    before = files_below(home)
+    assert main(["install", "--dry-run", "--home", str(home)]) == 0
+    shown = capsys.readouterr().out
+    assert "provider: recall" in shown
+    assert "plugin.yaml" in shown
+    assert files_below(home) == before
+    install(home)
+    installed = files_below(home)
+    assert main(["install", "--dry-run", "--home", str(home)]) == 0
+    assert "nothing would be changed" in capsys.readouterr().out
+    assert main(["uninstall", "--dry-run", "--home", str(home)]) == 0
+    assert "deleted" in capsys.readouterr().out
+    assert files_below(home) == installed
+    uninstall(home)
+    assert files_below(home) == before
+    assert main(["uninstall", "--dry-run", "--home", str(home)]) == 0
+    assert "nothing would be changed" in capsys.readouterr().out
+
+
+def test_the_core_s_command_installs_and_uninstalls_too(home):
+    (home / "config.yaml").write_text(CONFIG, "utf-8")
+    before = files_below(home)
+
+    def recall(*arguments):
+        return CliRunner().invoke(command, [*arguments, "hermes"])
+
+    assert "+  provider: recall" in recall("install", "--dry-run").output
+    assert files_below(home) == before
+    assert recall("install").exit_code == 0
+    assert plugin_folder(home).is_dir()
+    assert "-  provider: recall" in recall("uninstall", "--dry-run").output
+    assert recall("uninstall").exit_code == 0
+    assert files_below(home) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
+def test_a_config_that_is_read_only_is_left_alone_and_nothing_else_is_written(home, capsys):
+    path = home / "config.yaml"
+    path.write_text(CONFIG, "utf-8")
+    path.chmod(0o400)
+    before = files_below(home)
+    assert main(["install", "--home", str(home)]) == 2
+    assert "read-only" in capsys.readouterr().err
+    assert files_below(home) == before
+
+
+def test_another_plugin_of_the_name_keeps_the_config_from_being_changed_back(home, capsys):
+    install(home)
+    (plugin_folder(home) / "__init__.py").write_text("# MemoryProvider of somebody else")
+    before = files_below(home)
+    assert main(["uninstall", "--home", str(home)]) == 2
+    assert "another plugin" in capsys.readouterr().err
+    assert files_below(home) == before
 
 
 def test_another_provider_that_was_chosen_meanwhile_stays(home):
