@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .counts import Breakdown, Count, DayCount, SessionCount
     from .damage import Damage, Repaired
     from .doctor import Checkup
+    from .drafting import derive_name
     from .embedding import CrossEncoder, HttpEmbedder, OnnxEmbedder, model_path
     from .filters import And, Condition, Filter, Not, Or
     from .ids import derive_id
@@ -96,6 +97,7 @@ __all__ = [
     "View",
     "Why",
     "derive_id",
+    "derive_name",
     "errors",
     "escape_segment",
     "format_scope",
@@ -151,6 +153,7 @@ _HOMES = {
     "Reindexed": "reports",
     "Vacuumed": "reports",
     "derive_id": "ids",
+    "derive_name": "drafting",
     "escape_segment": "scopes",
     "format_scope": "scopes",
     "strip_context": "context",

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from .errors import InvalidInputError
-from .ids import new_id
+from .ids import derive_id, new_id
 from .models import Json, NewRecord, OnDuplicate, Record
 from .redaction import Redact, redact_json
 from .scopes import join_scopes
@@ -23,6 +23,7 @@ MAX_TEXT = 1_000_000  # characters of a text; more is a file, to be stored in pa
 MAX_TAGS = 1_000
 MAX_METADATA, MAX_PAYLOAD = 1_000_000, 16_000_000  # characters of their JSON
 MAX_INTEGER = 2**63 - 1
+DERIVED = "derived:"  # before what stands for a name that a record can't have
 
 REDACTED_FIELDS = ("text", "tags", "metadata", "payload", "source")
 NEW_RECORD_FIELDS = frozenset(field.name for field in fields(NewRecord))
@@ -104,10 +105,30 @@ def check_name(name: str, what: str) -> str:
         raise InvalidInputError(f"{what} is a string that is not empty, not {name!r}")
     if len(name) > MAX_NAME:
         raise InvalidInputError(f"{what} has {len(name)} characters ({name[:40]!r}…), at most {MAX_NAME} are allowed")
-    bad = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
+    bad = _find_unprintable(name)
     if bad is not None:
         raise InvalidInputError(f"{what} {name!r} has the character {bad!r}, which is not printable; leave it out")
     return name
+
+
+def derive_name(name: str) -> str:
+    """Return what a host calls a session, a source or a role as a record can have it: the name itself, or what stands
+    for one that is empty, too long or has control characters. The same name always gives the same one, different ones
+    different ones.
+    """
+    if not isinstance(name, str):
+        raise InvalidInputError(f"a name is a string, not {name!r}")
+    fits = 0 < len(name) <= MAX_NAME and not is_derived(name) and _find_unprintable(name) is None
+    return name if fits else DERIVED + derive_id(name)
+
+
+def is_derived(name: str) -> bool:
+    """Tell whether a name may be one that `derive_name` has made."""
+    return name.startswith(DERIVED)
+
+
+def _find_unprintable(name: str) -> str | None:
+    return next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
 
 
 def check_ids(ids: str | Iterable[str]) -> list[str]:

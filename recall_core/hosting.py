@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import drafting
 from .deletion import delete_records, erase
-from .engine import make_drafts, write_drafts
+from .engine import find_redaction, make_drafts, write_drafts
 from .errors import InvalidInputError
 from .models import Json, NewRecord, Record
 from .revision import Revision, revise_all
@@ -20,6 +20,8 @@ from .times import from_micros
 
 if TYPE_CHECKING:
     from .models import Vectors
+
+NEAR = 10_000  # characters before the end of a part in which a better place to cut is looked for
 
 
 class Hosting(Scoped):
@@ -114,6 +116,22 @@ def _check_revisions(update: Any) -> dict[str, Revision]:
     ):
         raise InvalidInputError(f"update is a mapping of ids to Revision values, not {update!r}")
     return {drafting.check_name(id, "id"): revision for id, revision in (update or {}).items()}
+
+
+def split_text(view: Hosting, text: str, *, redact: bool | None = None) -> list[str]:
+    """Return a text in parts that each fit into a record, cut where a line or a word ends if one does near by. Secrets
+    are taken out before, as `add` would: one that is cut in two would not be known.
+    """
+    if len(text) <= drafting.MAX_TEXT:
+        return [text]
+    text = drafting.redact_string(text, find_redaction(view._engine, redact))
+    parts = []
+    while len(text) > drafting.MAX_TEXT:
+        near = text[drafting.MAX_TEXT - NEAR : drafting.MAX_TEXT]
+        end = drafting.MAX_TEXT - NEAR + (near.rfind("\n") + 1 or near.rfind(" ") + 1 or NEAR)
+        parts.append(text[:end])
+        text = text[end:]
+    return [*parts, text]
 
 
 def prepare_search(view: Hosting) -> None:

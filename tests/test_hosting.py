@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import HashedEmbedder
 
-from recall_core import Memory, derive_id, escape_segment, format_scope, unescape_segment
+from recall_core import Memory, derive_id, derive_name, escape_segment, format_scope, unescape_segment
+from recall_core.drafting import MAX_NAME, MAX_TEXT
 from recall_core.errors import EmbeddingError, InvalidInputError, RecordExistsError, RecordNotFoundError
-from recall_core.hosting import prepare_search
+from recall_core.hosting import prepare_search, split_text
 from recall_core.revision import Revision
 from recall_core.scopes import check_scope
 from recall_core.store import OWN_SPACE
@@ -183,6 +184,59 @@ def test_a_scope_that_can_not_be_made_of_a_template_says_why(template, values, s
 @given(st.lists(any_text, max_size=3), st.lists(any_text, max_size=3))
 def test_an_id_is_derived_from_all_parts_and_their_order(parts, others):
     assert (derive_id(*parts) == derive_id(*others)) == (parts == others)
+
+
+# Names
+
+
+@given(any_text | st.text(min_size=MAX_NAME - 1, max_size=MAX_NAME + 1), any_text)
+def test_any_name_of_a_host_can_be_that_of_a_record_and_different_ones_stay_different(name, other):
+    with Memory.open(":memory:", embedder=None) as memory:
+        stored = memory.add("hello", session=derive_name(name), source=derive_name(name))
+        assert (stored.session, stored.source) == (derive_name(name),) * 2
+    assert (derive_name(name) == derive_name(other)) == (name == other)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 513, "\ud800"])
+def test_what_stands_for_a_name_is_not_what_stands_for_itself(name):
+    assert derive_name(name) == derive_name(name) != name
+    assert derive_name(derive_name(name)) != derive_name(name)
+
+
+def test_a_name_that_fits_stays_as_it_is():
+    assert derive_name("群聊 7 🙂") == "群聊 7 🙂"
+    with pytest.raises(InvalidInputError, match="a name is a string"):
+        derive_name(7)
+
+
+# Long texts
+
+
+@pytest.mark.parametrize("word", ["alpha ", "alpha\n", "x", "记忆"])
+def test_a_long_text_is_cut_into_parts_that_can_be_stored_and_nothing_is_lost(memory, word):
+    text = word * (2 * MAX_TEXT // len(word) + 5)
+    parts = split_text(memory, text)
+    assert "".join(parts) == text
+    assert len(parts) in (3, 4)
+    assert all(MAX_TEXT / 2 < len(part) <= MAX_TEXT for part in parts[:-1])
+    assert word.strip() == word or all(part.endswith(word) for part in parts)
+
+
+def test_lines_are_kept_whole_rather_than_words(memory):
+    text = "a b c d\n" * 200_000
+    assert all(part.startswith("a") and part.endswith("d\n") for part in split_text(memory, text))
+
+
+def test_a_secret_where_a_long_text_is_cut_is_taken_out(memory):
+    key = "sk-proj-" + "a1B2c3D4e5" * 5
+    text = "x" * (MAX_TEXT - 20) + f" my key is {key} " + "y" * 20
+    assert key[-20:] not in "".join(split_text(memory, text, redact=True))
+    assert key in "".join(split_text(memory, text, redact=False))
+
+
+def test_a_text_that_fits_is_one_part(memory):
+    assert split_text(memory, "x" * MAX_TEXT) == ["x" * MAX_TEXT]
+    assert split_text(memory, "") == [""]
 
 
 # Pages of records

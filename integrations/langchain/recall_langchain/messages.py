@@ -19,7 +19,8 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.ai import add_ai_message_chunks
 
-from recall_core import Record
+from recall_core import Record, derive_name
+from recall_core.drafting import MAX_TEXT
 
 KIND = "message"
 PAYLOAD = "langchain"  # the key of the message in the payload
@@ -29,7 +30,12 @@ ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "fun
 def role_of(message: BaseMessage) -> str:
     """Return the role of a message's record."""
     role = message.role if isinstance(message, ChatMessage) else ""
-    return role if role and role.isprintable() else ROLES.get(message.type, message.type)
+    return role if role and derive_name(role) == role else ROLES.get(message.type, message.type)
+
+
+def text_of(message: BaseMessage) -> str:
+    """Return what a message is found by: what it says, as far as a record can have it. Its payload has all of it."""
+    return str(message.text)[:MAX_TEXT]
 
 
 def to_payload(message: BaseMessage) -> dict[str, Any]:

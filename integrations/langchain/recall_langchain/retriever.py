@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from pydantic import ConfigDict, PrivateAttr
 
-from recall_core import And
+from recall_core import And, derive_name
 from recall_core.models import Mode
 from recall_core.opening import Closing, Opened
 
@@ -62,14 +62,16 @@ class RecallRetriever(Closing, BaseRetriever):
     ) -> list[Document]:
         view = self._opened.view.scoped(scope) if scope else self._opened.view
         given = self.filter if filter is None else filter
-        fields = {name: getattr(self, name) for name in ("session", "roles", "diversify", "recency")}
+        fields = {name: getattr(self, name) for name in ("session", "roles", "diversify", "recency")} | arguments
+        if fields["session"] is not None:
+            fields["session"] = derive_name(fields["session"])
         hits = view.search(
             query,
             limit=self.k if k is None else k,
             mode=self.mode if mode is None else mode,
-            where=join_where(find_where(view, given, And([])), arguments.pop("where", None)),
+            where=join_where(find_where(view, given, And([])), fields.pop("where", None)),
             min_relevance=self.min_relevance if min_relevance is None else min_relevance,
-            **(fields | arguments),
+            **fields,
         )
         return [to_scored_document(hit) if self.add_score else to_document(hit.record) for hit in hits]
 

@@ -10,12 +10,13 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
-from recall_core import Condition, Filter, Record
+from recall_core import Condition, Filter, Record, derive_name
+from recall_core.drafting import is_derived
 from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
 from .arguments import check_names
 from .filters import among, join_filters
-from .messages import ARCHIVED, MESSAGE, to_message, to_record
+from .messages import ARCHIVED, MESSAGE, key_of, to_message, to_record
 
 _KINDS = {MessageStatus.ACTIVE: MESSAGE, MessageStatus.ARCHIVED: ARCHIVED}
 
@@ -59,8 +60,8 @@ class RecallChatStore(Closing, AsyncDBChatStore):
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
         """Count the messages of a conversation with a status (None: with any)."""
-        where = join_filters(self._select(status), Condition("@session", "eq", key))
-        return await asyncio.to_thread(self._opened.view.count, where=where)
+        where = join_filters(self._select(status), Condition("@session", "eq", derive_name(key)))
+        return await asyncio.to_thread(self._view.count, where=where)
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add a message to a conversation."""
@@ -85,7 +86,7 @@ class RecallChatStore(Closing, AsyncDBChatStore):
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Delete the messages of a conversation with a status (None: with any)."""
-        await asyncio.to_thread(self._opened.view.forget, where=self._select(status), session=key, hard=True)
+        await asyncio.to_thread(self._view.forget, where=self._select(status), session=derive_name(key), hard=True)
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Delete the `n` oldest active messages and return them."""
@@ -103,32 +104,35 @@ class RecallChatStore(Closing, AsyncDBChatStore):
         return await asyncio.to_thread(self._read, key, status)
 
     def _read(self, key: str, status: MessageStatus | None) -> list[Record]:
-        return list(read_all(self._opened.view, self._select(status), key))
+        return list(read_all(self._view, self._select(status), derive_name(key)))
 
     def _change(
         self, key: str, messages: Sequence[ChatMessage], status: MessageStatus, before: Sequence[Record] = ()
     ) -> None:
         """Add messages and delete others, both or neither."""
         records = [to_record(message, key, kind=_KINDS[status], redact=self.redact) for message in messages]
-        self._opened.view.change(add=records, delete=[record.id for record in before])
+        self._view.change(add=records, delete=[record.id for record in before])
 
     def _replace(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
         self._change(key, messages, status, self._read(key, None))
 
     def _delete(self, records: Sequence[Record]) -> list[ChatMessage]:
-        self._opened.view.delete([record.id for record in records], hard=True)
+        self._view.delete([record.id for record in records], hard=True)
         return [to_message(record) for record in records]
 
     def _archive(self, key: str, n: int) -> list[ChatMessage]:
         oldest = self._read(key, MessageStatus.ACTIVE)[:n]
         for record in oldest:
-            self._opened.view.update(record.id, kind=ARCHIVED)
+            self._view.update(record.id, kind=ARCHIVED)
         return [to_message(record) for record in oldest]
 
     def _find_keys(self) -> list[str]:
-        view = self._opened.view
-        return [session.id for session in view.sessions() if session.scope == view.scope]
+        return [self._find_key(session.id) for session in self._view.sessions() if session.scope == self._view.scope]
+
+    def _find_key(self, session: str) -> str:
+        first = self._view.records(where=self._select(None), session=session, limit=1) if is_derived(session) else []
+        return key_of(first[0]) if first else session
 
     def _select(self, status: MessageStatus | None) -> Filter | None:
         kinds = list(_KINDS.values()) if status is None else [_KINDS[status]]
-        return join_filters(Condition("@scope", "eq", self._opened.view.scope), among("@kind", kinds))
+        return join_filters(Condition("@scope", "eq", self._view.scope), among("@kind", kinds))

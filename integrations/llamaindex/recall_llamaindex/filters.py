@@ -11,9 +11,7 @@ from typing import Any
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from recall_core import And, Condition, Filter, Not, Or
-
-from .nodes import source_name
+from recall_core import And, Condition, Filter, Not, Or, derive_name
 
 ALWAYS: Filter = And(())
 NEVER: Filter = Or(())
@@ -164,5 +162,5 @@ def _are_texts(value: Any) -> bool:
 
 def _as_source(value: Any) -> Any:
     if isinstance(value, list):
-        return [source_name(each) for each in value]
-    return None if value is None else source_name(value)
+        return [derive_name(each) for each in value]
+    return None if value is None else derive_name(value)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
-from recall_core import NewRecord, Record
+from recall_core import NewRecord, Record, derive_name
+from recall_core.drafting import MAX_TEXT
 
 MESSAGE, ARCHIVED = "message", "archived_message"  # the kinds of these records
+KEY = "session_key"  # where the payload has the key of a conversation whose session can't be called so
 
 
-def to_record(
-    message: ChatMessage, session: str | None, *, kind: str = MESSAGE, redact: bool | None = None
-) -> NewRecord:
-    """Return the record of a message: its text is the record's, all else the payload."""
+def to_record(message: ChatMessage, session: str, *, kind: str = MESSAGE, redact: bool | None = None) -> NewRecord:
+    """Return the record of a message: its text is the record's, all else the payload; so is all of it where the text is
+    longer than that of a record may be.
+    """
     content: dict[str, Any] = message.model_dump(mode="json")
-    if _is_plain(message):
+    text, name = text_of(message), derive_name(session)
+    if _is_plain(message) and len(text) <= MAX_TEXT:
         content["blocks"][0]["text"] = ""
+    if name != session:
+        content[KEY] = json.dumps(session)  # escaped, since it may be anything
     return NewRecord(
-        text=text_of(message), session=session, role=role_of(message), kind=kind, payload=content, redact=redact
+        text=text[:MAX_TEXT], session=name, role=role_of(message), kind=kind, payload=content, redact=redact
     )
 
 
@@ -30,9 +36,15 @@ def to_message(record: Record) -> ChatMessage:
         role = record.role if record.role in roles else MessageRole.USER.value
         return ChatMessage(role=role, content=record.text)
     message: ChatMessage = ChatMessage.model_validate(record.payload)
-    if _is_plain(message):
+    if _is_plain(message) and not text_of(message):
         message.blocks = [message.blocks[0].model_copy(update={"text": record.text})]
     return message
+
+
+def key_of(record: Record) -> str:
+    """Return the key of the conversation that a record belongs to."""
+    own = isinstance(record.payload, dict) and KEY in record.payload
+    return str(json.loads(record.payload[KEY]) if own else record.session)
 
 
 def text_of(message: ChatMessage) -> str:

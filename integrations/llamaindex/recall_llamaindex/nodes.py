@@ -6,30 +6,21 @@ of a record, or blots something out of it, changes the node.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
 from llama_index.core.schema import BaseNode, ImageNode, IndexNode, MetadataMode, Node, NodeWithScore, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
-from recall_core import Hit, NewRecord, Record, derive_id
+from recall_core import Hit, NewRecord, Record, derive_id, derive_name
 
 NODE = "node"  # the kind of these records
-MAX_SOURCE = 512  # characters that recall_core allows in the source of a record
 _CLASSES = {kind.class_name(): kind for kind in (Node, IndexNode, ImageNode)}
 
 
 def record_id(scope: str, node_id: str) -> str:
     """Return the id of a node's record. It differs from scope to scope, so that two stores may have the same node."""
     return derive_id("llamaindex", NODE, scope, node_id)
-
-
-def source_name(ref_doc_id: str) -> str:
-    """Return a document's id as the source of a record: itself, or what stands for one that is too long, or blank."""
-    if 0 < len(ref_doc_id) <= MAX_SOURCE and ref_doc_id.isprintable():
-        return ref_doc_id
-    return "sha256:" + hashlib.sha256(ref_doc_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def to_record(node: BaseNode, scope: str, space: str) -> NewRecord:
@@ -48,7 +39,7 @@ def to_record(node: BaseNode, scope: str, space: str) -> NewRecord:
         kind=NODE,
         metadata=metadata,
         payload={"class": node.class_name(), "node": content},
-        source=None if node.ref_doc_id is None else source_name(node.ref_doc_id),
+        source=None if node.ref_doc_id is None else derive_name(node.ref_doc_id),
         vector=node.embedding,
         space=space,
         on_duplicate="replace",

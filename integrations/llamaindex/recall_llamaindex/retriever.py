@@ -10,7 +10,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from recall_core import DEFAULT
+from recall_core import DEFAULT, derive_name
 from recall_core.models import SearchArguments
 from recall_core.opening import Closing, Opened, Source
 
@@ -47,13 +47,15 @@ class RecallRetriever(Closing, BaseRetriever):
             raise ValueError("filters and where were both given; give one of them")
         self._search = search
         self._search.setdefault("limit", similarity_top_k)
+        if (session := search.get("session")) is not None:
+            self._search["session"] = derive_name(session)
         if filters is not None:
             self._search["where"] = to_filter(filters)
         super().__init__(callback_manager=callback_manager, verbose=verbose)
         self._opened = Opened(path, embedder=embedder)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [to_scored(hit) for hit in self._opened.view.search(query_bundle.query_str, **self._search)]
+        return [to_scored(hit) for hit in self._view.search(query_bundle.query_str, **self._search)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

@@ -95,6 +95,25 @@ def test_a_message_comes_back_as_it_was(store, message):
     assert run(store.get_messages("s")) == [message]
 
 
+@pytest.mark.parametrize("key", ["", "a\nb", "x" * 600, "\0", "derived:0"])
+def test_a_conversation_may_have_any_key(store, key):
+    run(store.add_messages(key, [say("one"), say("two")]))
+    run(store.add_message(key + "'", say("of another")))
+    assert sorted(run(store.get_keys())) == sorted([key, key + "'"])
+    assert contents(run(store.get_messages(key))) == ["one", "two"]
+    assert run(store.count_messages(key)) == 2
+    run(store.archive_oldest_messages(key, 1))
+    run(store.set_messages(key, run(store.get_messages(key))))
+    run(store.delete_messages(key))
+    assert run(store.get_keys()) == [key + "'"]
+
+
+def test_a_message_longer_than_a_record_comes_back_whole(store):
+    long = say("The boiler is in the cellar. " + "x" * 1_000_000 + " The end.")
+    run(store.add_messages("s", [long, say("after it")]))
+    assert run(store.get_messages("s")) == [long, say("after it")]
+
+
 def test_conversations_outlive_the_process_and_are_found_by_searches(store, path, opened):
     run(store.add_messages("s", [say("自行车停在围栏旁边"), ChatMessage(role="assistant", content="好的")]))
     store.close()
