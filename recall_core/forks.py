@@ -27,6 +27,9 @@ class Lock:
     ) -> None:
         self._lock.release()
 
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()  # a copy, here or in another process, is a lock of its own
+
     def renew(self) -> None:
         """Forget who holds it."""
         self._lock = threading.Lock()

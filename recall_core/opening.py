@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +26,9 @@ PAGE = 1000  # records read at once
 class Opened:
     """A scope of a memory: of one that was opened here and is closed with it, or of one that stays its owner's.
 
-    What was opened here is opened anew in a forked child, when that first asks for the view; what is kept only in RAM
-    is its parent's. `arguments` are those of `Memory.open`. Raises InvalidInputError for anything that is no source.
+    What was opened here is opened anew in a forked child, when that first asks for the view, and for each copy of this,
+    pickled ones included. What is kept only in RAM is its parent's; a copy of it, or of what has an owner, shares it.
+    `arguments` are those of `Memory.open`. Raises InvalidInputError for anything that is no source.
     """
 
     def __init__(self, source: Source, scope: str = "", **arguments: Any) -> None:
@@ -44,8 +47,8 @@ class Opened:
         """What is to be used; ask for it each time. Raises StoreError if a forked child can't open the file."""
         if self._is_inherited():
             with self._opening:
-                if self._own is not None and self._is_inherited():
-                    self._open(self._own._engine.store.path)
+                if self._file is not None and self._is_inherited():
+                    self._open(self._file)
         return self._view
 
     def close(self) -> None:
@@ -54,11 +57,27 @@ class Opened:
         if self._own is not None:
             self._own.close()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if self._file is not None and not self._closed:
+            return type(self)(self._file, self._scope, **self._arguments)
+        shared = type(self).__new__(type(self))
+        shared.__dict__.update(self.__dict__, _own=None)
+        return shared
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._file is None:
+            raise TypeError("only what was given the path of a file can be pickled; this has an open memory")
+        return functools.partial(type(self), **self._arguments), (self._file, self._scope)
+
     def _is_inherited(self) -> bool:
         """Tell whether a file is to be opened anew, since this is a child of the process that opened it."""
-        if self._own is None or self._closed or self._process == os.getpid():
-            return False
-        return self._own._engine.store.path != MEMORY_PATH
+        return not self._closed and self._file is not None and self._process != os.getpid()
+
+    @property
+    def _file(self) -> str | None:
+        """The file that was opened here, None for a memory that lies in RAM or has an owner."""
+        path = None if self._own is None else self._own._engine.store.path
+        return None if path == MEMORY_PATH else path
 
     def _open(self, path: str | Path) -> None:
         own = Memory.open(path, **self._arguments)
@@ -71,9 +90,16 @@ class Opened:
 
 
 class Closing:
-    """Gives a class `close` and makes it a context manager; `_opened` is what it closes."""
+    """Gives a class `close` and makes it a context manager; `_opened` is what it closes.
+
+    A copy has what the original was given, such as a model, and closes what it itself has opened.
+    """
 
     _opened: Opened
+
+    @property
+    def _view(self) -> View:
+        return self._opened.view
 
     def close(self) -> None:
         """Close the file if it was opened here; a memory that was given stays open."""
@@ -86,6 +112,11 @@ class Closing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        twin = copy.copy(self)
+        twin._opened = copy.deepcopy(self._opened, memo)
+        return twin
 
 
 def find_path(source: Source) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NoReturn, Self
 
 from .engine import Engine
 from .filters import Filter, Selection, make_selection
@@ -20,6 +21,12 @@ class Scoped:
     def __init__(self, engine: Engine, base: str) -> None:
         self._engine = engine
         self._base = check_scope(base)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # who copies what has a memory goes on with the same one
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an open memory can't be pickled; open the file again where it is needed")
 
     @property
     def scope(self) -> str:

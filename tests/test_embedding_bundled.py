@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -71,6 +73,15 @@ def test_the_identity_names_model_pooling_and_prefixes():
 
 
 # Vectors
+
+
+def test_a_copy_is_the_same_model_and_a_pickled_one_loads_it_again():
+    model = load_bundled()
+    before = model.embed_queries(["hello"])
+    assert copy.deepcopy(model) is model
+    sent = pickle.dumps(model)
+    assert len(sent) < 100_000
+    assert np.array_equal(pickle.loads(sent).embed_queries(["hello"]), before)
 
 
 def test_a_single_text_and_a_batch_give_the_same_bits():

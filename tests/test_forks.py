@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import sys
 import threading
 
@@ -65,6 +67,12 @@ def test_a_lock_keeps_threads_apart():
     for thread in threads:
         thread.join()
     assert inside == []
+
+
+def test_a_copy_of_a_lock_is_a_lock_of_its_own():
+    lock = Lock()
+    with lock, copy.deepcopy(lock), pickle.loads(pickle.dumps(lock)):
+        pass
 
 
 def test_a_lazy_value_computed_by_two_threads_at_once_is_one_value():

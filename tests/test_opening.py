@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import traceback
 
 import pytest
+from support import HashedEmbedder
 
 from recall_core import Condition, Memory
 from recall_core.errors import ClosedError, InvalidInputError
@@ -114,6 +117,56 @@ def test_a_path_is_told_from_what_is_open(path):
     assert find_path(path) == find_path(str(path)) == str(path)
     with Memory.open(path, embedder=None) as memory:
         assert find_path(memory) is None
+
+
+# Copies
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda store: pickle.loads(pickle.dumps(store))])
+def test_a_copy_has_the_same_file_open_for_itself(path, monkeypatch, copied):
+    monkeypatch.chdir(path.parent)
+    with Store(path.name, "user/1", embedder=None) as store:
+        store.view.add("hello")
+        monkeypatch.chdir("/")
+        twin = copied(store)
+    with twin:
+        assert (twin.view.scope, twin.view.count()) == ("user/1", 1)
+        twin.view.add("hello again")
+    with pytest.raises(ClosedError):
+        twin.view.count()
+
+
+def test_a_copy_keeps_the_embedder(path):
+    embedder = HashedEmbedder()
+    with Store(path, embedder=embedder) as store, copy.deepcopy(store) as twin:
+        assert twin.view._engine.embedder is embedder
+
+
+@pytest.mark.parametrize("opening", [Memory.open, lambda path, **_: path])
+def test_a_copy_of_what_lies_in_ram_or_was_given_shares_it_and_leaves_it_open(opening):
+    with Store(opening(":memory:", embedder=None)) as store:
+        twin = copy.deepcopy(store)
+        twin.view.add("hello")
+        twin.close()
+        assert store.view.count() == 1
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(store)
+
+
+def test_a_copy_of_what_was_closed_is_closed(path):
+    store = Store(path, embedder=None)
+    store.close()
+    with pytest.raises(ClosedError):
+        copy.deepcopy(store).view.count()
+
+
+def test_an_open_memory_is_copied_by_no_copy_of_what_holds_it(path):
+    with Memory.open(path, embedder=None) as memory:
+        held = copy.deepcopy({"memory": memory, "view": memory.scoped("a")})
+        assert held["memory"] is memory
+        assert held["view"].scope == "a"
+        with pytest.raises(TypeError, match="open the file again"):
+            pickle.dumps(memory)
 
 
 def test_all_records_are_read_however_many_there_are(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recall_core.errors import EmbeddingError, InvalidInputError, ModelNotFoundError
 
@@ -79,6 +79,12 @@ class OnnxEmbedder:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model_id!r})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # what is loaded serves all
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tokens": None, "_session": None}
 
     @property
     def model_id(self) -> str:

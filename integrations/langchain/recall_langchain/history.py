@@ -9,11 +9,12 @@ from typing import Any
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessageChunk, BaseMessage, trim_messages
 
-from recall_core import And, Condition, NewRecord
+from recall_core import And, Condition, NewRecord, Session, derive_name
+from recall_core.errors import InvalidInputError
 from recall_core.opening import Closing, Opened, Source
 
 from .documents import join_where
-from .messages import KIND, join_chunks, role_of, to_message, to_payload
+from .messages import KIND, join_chunks, role_of, text_of, to_message, to_payload
 
 ALL = 2**62  # more messages than any conversation has
 
@@ -28,15 +29,19 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
     """
 
     def __init__(self, session_id: str, memory: Source, *, scope: str = "", redact: bool = False) -> None:
+        if not session_id:
+            raise InvalidInputError(f"session_id is a string that is not empty, not {session_id!r}")
+        self._session_id, self._key, self._redact = session_id, derive_name(session_id), redact
         self._opened = Opened(memory, scope)
-        self._view = self._opened.view
-        self._session = self._view.session(session_id)
-        self._redact = redact
 
     @property
     def session_id(self) -> str:
         """The id of the conversation."""
-        return self._session.id
+        return self._session_id
+
+    @property
+    def _session(self) -> Session:
+        return self._view.session(self._key)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
@@ -62,7 +67,7 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
         """Delete the messages for good."""
         here = Condition("@scope", "eq", self._session.scope)
         messages = And([here, Condition("@kind", "eq", KIND)])
-        self._view.forget(where=messages, session=self._session.id, hard=True)
+        self._view.forget(where=messages, session=self._key, hard=True)
 
     async def aclear(self) -> None:
         """Delete the messages for good."""
@@ -73,7 +78,7 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
 
         Further arguments are those of `recall_core.View.search`.
         """
-        arguments = {"session": None if all_sessions else self._session.id, **arguments}
+        arguments = {"session": None if all_sessions else self._key, **arguments}
         where = join_where(Condition("@kind", "eq", KIND), arguments.pop("where", None))
         hits = self._view.search(query, limit=k, where=where, **arguments)
         return [to_message(hit.record) for hit in hits]
@@ -92,8 +97,8 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
 
     def _make(self, message: BaseMessage) -> NewRecord:
         return NewRecord(
-            text=str(message.text),
-            session=self._session.id,
+            text=text_of(message),
+            session=self._key,
             role=role_of(message),
             kind=KIND,
             payload=to_payload(message),
@@ -104,7 +109,7 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
         """Add the next part of a streamed message to the last one if it is that; tell whether it was."""
         for record in self._session.messages(1):
             if (whole := join_chunks(to_message(record), message)) is not None:
-                self._view.update(record.id, text=str(whole.text), payload=to_payload(whole), redact=self._redact)
+                self._view.update(record.id, text=text_of(whole), payload=to_payload(whole), redact=self._redact)
                 return True
         return False
 

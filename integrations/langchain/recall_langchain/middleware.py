@@ -5,26 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
-from recall_core import Condition, NewRecord, Not, derive_id, strip_context
+from recall_core import Condition, NewRecord, Not, View, derive_id, derive_name, strip_context
+from recall_core.drafting import MAX_TEXT
+from recall_core.forks import Lock
+from recall_core.hosting import split_text
 from recall_core.models import Mode
 from recall_core.opening import Closing, Opened, Source
 
 from .callers import THREAD, USER_SCOPE, Scope, find_names, find_scope
 from .messages import KIND, role_of
 from .tools import make_tools
+from .workers import Workers
 
-THREADS = 4  # more only get into the way of the event loop
+SHORTEST_PART = MAX_TEXT // 2  # characters of what a long message is stored in, but for the last part
 KEPT_BLOCKS = 1000  # of the last user messages; one is asked for again by each model call of its turn
 
 logger = logging.getLogger("recall_core")
@@ -79,27 +83,36 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         self._name = name
         self._opened = Opened(memory)
-        self._view = self._opened.view
         self._scope = scope
         self._arguments: dict[str, Any] = {
             "limit": limit, "max_chars": max_chars, "min_relevance": min_relevance, "mode": mode
         }  # fmt: skip
         self._timeout = timeout
         self._recalls, self._records, self._redact = recall, record, redact
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="recall")
+        self._workers = Workers()
         self._blocks: OrderedDict[tuple[str, str], str] = OrderedDict()  # by message and words, which may be edited
         self._lock = Lock()
-        self.tools = make_tools(self._view, scope, redact=redact) if tools else []
+        self._has_tools = tools
 
     @property
     def name(self) -> str:
         """What the agent calls it."""
         return self._name
 
+    @property
+    def tools(self) -> list[BaseTool]:  # type: ignore[override]
+        """What it gives the agent to use."""
+        return make_tools(self._opened, self._scope, redact=self._redact) if self._has_tools else []
+
     def close(self) -> None:
         """Close the file if it was opened here; a memory that was given stays open."""
-        self._pool.shutdown()
+        self._workers.close()
         super().close()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        twin = super().__deepcopy__(memo)
+        twin._workers = Workers()
+        return twin
 
     # Recalling
 
@@ -113,7 +126,7 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         block = self._kept(asked)
         if block is None:
             try:
-                block = self._pool.submit(self._recall, asked).result(self._timeout)
+                block = self._workers.submit(self._recall, asked).result(self._timeout)
             except Exception as error:
                 block = self._go_without(error)
             self._keep(asked, block)
@@ -129,7 +142,7 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         block = self._kept(asked)
         if block is None:
             try:
-                future = asyncio.wrap_future(self._pool.submit(self._recall, asked))
+                future = asyncio.wrap_future(self._workers.submit(self._recall, asked))
                 block = await asyncio.wait_for(future, self._timeout)
             except Exception as error:
                 block = self._go_without(error)
@@ -147,7 +160,12 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         except Exception as error:  # the scope may be a function of the caller's
             self._go_without(error)
             return None
-        seen = tuple(self._record_id(scope, names, message.id) for message in request.messages if message.id)
+        seen = tuple(
+            self._record_id(scope, names, message.id, part)
+            for message in request.messages
+            if message.id
+            for part in range(1 + len(message.text) // SHORTEST_PART)
+        )
         last = _last_turn(request.messages)[0][-1].id
         return Asked(scope, self._record_id(scope, names, last) if last else None, text, seen)
 
@@ -188,7 +206,7 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
         if not self._records:
             return None
         try:
-            return self._pool.submit(self._record, state["messages"], find_names(runtime.context))
+            return self._workers.submit(self._record, state["messages"], find_names(runtime.context))
         except Exception as error:  # the middleware was closed, or the context fails when it is asked
             self._go_unrecorded(error)
             return None
@@ -198,27 +216,32 @@ class RecallMiddleware(Closing, AgentMiddleware[AgentState[Any], Any, Any]):
             scope = find_scope(self._scope, names)
             asked, answers = _last_turn(messages)
             said = [message for message in (*asked, *answers) if not _is_noise(message)]
-            thread = names.get(THREAD)
-            records = [
-                NewRecord(
-                    text=strip_context(str(message.text)),
-                    id=self._record_id(scope, names, message.id) if message.id else None,
-                    session=None if thread is None or thread == "" else str(thread),
-                    role=role_of(message),
-                    kind=KIND,
-                    redact=self._redact,
-                )
-                for message in said
-            ]
-            self._view.scoped(scope).change(records, if_taken="skip")
+            view = self._view.scoped(scope)
+            records = [record for message in said for record in self._make(view, message, scope, names)]
+            view.change(records, if_taken="skip")
         except Exception as error:  # what was said is said; a full disk must not take the answer away
             self._go_unrecorded(error)
+
+    def _make(self, view: View, message: AnyMessage, scope: str, names: Mapping[str, Any]) -> Iterator[NewRecord]:
+        """Yield the records of a message: one, unless it is longer than a record may be."""
+        thread = names.get(THREAD)
+        parts = split_text(view, strip_context(str(message.text)), redact=self._redact)
+        for number, part in enumerate(parts):
+            yield NewRecord(
+                text=part,
+                id=self._record_id(scope, names, message.id, number) if message.id else None,
+                session=None if thread is None or thread == "" else derive_name(str(thread)),
+                role=role_of(message),
+                kind=KIND,
+                redact=self._redact,
+            )
 
     def _go_unrecorded(self, error: Exception) -> None:
         logger.warning("what was said could not be stored: %r", error)
 
-    def _record_id(self, scope: str, names: Mapping[str, Any], message: str) -> str:
-        return derive_id("langchain", KIND, self._view.scope, scope, str(names.get(THREAD, "")), message)
+    def _record_id(self, scope: str, names: Mapping[str, Any], message: str, part: int = 0) -> str:
+        further = [str(part)] if part else []
+        return derive_id("langchain", KIND, self._view.scope, scope, str(names.get(THREAD, "")), message, *further)
 
 
 def _last_turn(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:

@@ -91,7 +91,6 @@ class RecallStore(Closing, BaseStore):
         embed = None if index is None else index.get("embed")
         self._embeddings = None if embed is None else ensure_embeddings(embed)
         self._opened = Opened(memory, scope) if embed is None else Opened(memory, scope, embedder=None)
-        self._view = self._opened.view
         self._space = None if self._embeddings is None else name_space(self._embeddings, "langgraph")
         self._fields = list((index or {}).get("fields") or ["$"])
         self.ttl_config = ttl

@@ -29,16 +29,16 @@ def recall_tools(
     What a search shows is a quoted block, in which each memory has the id that `forget` takes. `redact` takes keys and
     passwords out of what is remembered.
     """
-    return make_tools(Opened(memory).view, scope, limit=limit, max_chars=max_chars, redact=redact)
+    return make_tools(Opened(memory), scope, limit=limit, max_chars=max_chars, redact=redact)
 
 
 def make_tools(
-    view: View, scope: Scope, *, limit: int = 5, max_chars: int = 2000, redact: bool = True
+    opened: Opened, scope: Scope, *, limit: int = 5, max_chars: int = 2000, redact: bool = True
 ) -> list[BaseTool]:
     """Return the tools for an open memory."""
 
     def here() -> View:
-        return view.scoped(find_scope(scope, find_names()))
+        return opened.view.scoped(find_scope(scope, find_names()))
 
     def search_memory(query: Annotated[str, "What to look for, as a question or in keywords."]) -> str:
         """Search the long-term memory of what this user said, asked for and told to remember."""

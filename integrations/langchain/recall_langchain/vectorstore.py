@@ -46,7 +46,6 @@ class RecallVectorStore(Closing, VectorStore):
         mode: Mode = "hybrid",
     ) -> None:
         self._opened = Opened(memory, scope) if embedding is None else Opened(memory, scope, embedder=None)
-        self._view = self._opened.view
         self._embedding = embedding
         self._space = name_space(embedding, "langchain") if space is None and embedding is not None else space
         self._mode = mode

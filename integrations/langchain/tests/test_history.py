@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import pytest
 from agents import scripted
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from recall_core import Memory
-from recall_langchain import RecallChatMessageHistory
+from recall_langchain import RecallChatMessageHistory, RecallRetriever
 
 
 @pytest.fixture
@@ -69,6 +77,18 @@ def test_what_json_can_not_hold_is_noted_and_the_rest_is_kept(history):
     (message,) = history.messages
     assert message.content == "done"
     assert message.artifact == {"table": {"not_stored": "builtins.object"}, "number": "nan", "pair": [1, 2]}
+
+
+def test_a_message_longer_than_a_record_comes_back_whole(history):
+    long = "The boiler is in the cellar. " + "x" * 1_000_000 + " The end."
+    history.add_messages([HumanMessage(long), AIMessage("I see.")])
+    assert contents(history.messages) == [long, "I see."]
+    assert contents(history.search("Where is the boiler?", k=1)) == [long]
+
+
+def test_a_role_that_no_record_can_have_is_kept_in_the_message(history):
+    history.add_messages([ChatMessage("hello", role="x" * 600), ChatMessage("hello", role="a\nb")])
+    assert [message.role for message in history.messages] == ["x" * 600, "a\nb"]
 
 
 def test_many_messages_stay_in_their_order(history):
@@ -158,7 +178,21 @@ def test_a_history_of_another_connection_sees_what_was_added(tmp_path):
         assert contents(history.messages) == ["kept"]
 
 
-@pytest.mark.parametrize("session", ["", "a\nb", "x" * 600, None])
+@pytest.mark.parametrize("session", ["a\nb", "a\0", "x" * 600, "x" * 601, "derived:" + "0" * 32])
+def test_any_string_can_be_the_id_of_a_conversation(memory, session):
+    history = RecallChatMessageHistory(session, memory)
+    history.add_user_message("My locker code is 4711.")
+    RecallChatMessageHistory(session + "'", memory).add_user_message("Mine is 1234.")
+    assert history.session_id == session
+    assert contents(history.messages) == contents(history.search("locker code")) == ["My locker code is 4711."]
+    found = RecallRetriever(memory=memory, session=session).invoke("locker code")
+    assert [document.page_content for document in found] == ["My locker code is 4711."]
+    history.clear()
+    assert history.messages == []
+    assert memory.count() == 1
+
+
+@pytest.mark.parametrize("session", ["", None])
 def test_an_id_that_is_none_is_refused(memory, session):
     with pytest.raises(ValueError, match="session"):
         RecallChatMessageHistory(session, memory)

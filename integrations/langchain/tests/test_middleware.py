@@ -400,6 +400,29 @@ def test_what_is_recalled_belongs_to_the_words_though_two_messages_have_one_id(m
     assert "bicycle" in system(model.seen[1])
 
 
+@pytest.mark.parametrize("thread", ["a\nb", "x" * 600, "\0", 7])
+def test_what_is_said_in_a_thread_of_any_name_is_kept_and_read_by_that_name(memory, thread):
+    agent = create_agent(scripted("Noted."), [], middleware=[RecallMiddleware(memory)])
+    for name in (thread, f"{thread}'"):
+        agent.invoke(ask(f"I am in {name!r}."), {"configurable": {"thread_id": name}}, context=ALICE)
+    history = RecallChatMessageHistory(str(thread), memory, scope="user/alice")
+    assert [message.content for message in history.messages] == [f"I am in {thread!r}.", "Noted."]
+
+
+def test_a_message_longer_than_a_record_is_kept_in_parts_and_the_turn_with_it(memory):
+    model = scripted("Noted.")
+    agent = create_agent(model, [], middleware=[RecallMiddleware(memory, timeout=60)], checkpointer=InMemorySaver())
+    long = "log line\n" * 120_000 + COLOUR
+    for text in (long, "Which colour do I like best?"):
+        agent.invoke(ask(text), {"configurable": {"thread_id": "t"}}, context=ALICE)
+    kept = said(memory)[:3]
+    assert [role for role, _ in kept] == ["user", "user", "assistant"]
+    assert kept[0][1] + kept[1][1] == long
+    assert "ultramarine" not in system(model.seen[1])  # of the second part: it is in the prompt anyhow
+    agent.invoke(ask(QUESTION), {"configurable": {"thread_id": "new"}}, context=ALICE)
+    assert "ultramarine" in system(model.seen[2])
+
+
 def test_a_thread_without_a_name_is_none(memory):
     agent = create_agent(scripted("Hi."), [], middleware=[RecallMiddleware(memory)])
     agent.invoke(ask("Hello."), {"configurable": {"thread_id": ""}})

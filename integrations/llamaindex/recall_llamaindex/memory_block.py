@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -13,13 +12,15 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock
 from llama_index.core.utils import get_tokenizer
 
-from recall_core import DEFAULT, NewRecord
+from recall_core import DEFAULT, NewRecord, derive_name
 from recall_core.context import shorten_context
 from recall_core.errors import StoreError
+from recall_core.forks import Lock
+from recall_core.hosting import split_text
 from recall_core.opening import Closing, Opened, Source, find_path
 
 from .arguments import check_names
-from .messages import text_of, to_record
+from .messages import MESSAGE, role_of, text_of
 
 logger = logging.getLogger("recall_llamaindex")
 
@@ -47,7 +48,7 @@ class RecallMemoryBlock(Closing, BaseMemoryBlock[str]):
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True)
 
     _opened: Opened = PrivateAttr()
-    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _lock: Lock = PrivateAttr(default_factory=Lock)
     _unsaved: list[NewRecord] = PrivateAttr(default_factory=list)
 
     def __init__(
@@ -76,29 +77,44 @@ class RecallMemoryBlock(Closing, BaseMemoryBlock[str]):
         await asyncio.to_thread(self._keep, messages)
 
     def _recall(self, query: str, session: str | None) -> str:
-        view = self._opened.view
+        view = self._view
         if not view.records(limit=1):  # before the first message leaves the short-term memory
             return ""
         return view.context(
             query, nothing="", max_chars=self.max_chars, limit=self.similarity_top_k, recency=self.recency,
-            min_relevance=self.min_relevance, session=None if self.across_sessions else session,
+            min_relevance=self.min_relevance,
+            session=None if self.across_sessions or session is None else derive_name(session),
         )  # fmt: skip
 
     def _keep(self, messages: Sequence[ChatMessage]) -> None:
         """Store messages. LlamaIndex gives them away once and for all, so what can't be stored now waits in here."""
-        said = [message for message in messages if text_of(message).strip()]
-        records = [to_record(one, one.additional_kwargs.get("session_id"), redact=self.redact) for one in said]
+        records = [record for message in messages for record in self._make(message)]
         with self._lock:
             waiting = [*self._unsaved, *records]
             if not waiting:
                 return
             try:
-                self._opened.view.change(add=waiting)
+                self._view.change(add=waiting)
             except StoreError as error:
                 logger.warning("%d messages wait to be stored with the next ones: %s", len(waiting), error)
                 self._unsaved = waiting
             else:
                 self._unsaved = []
+
+    def _make(self, message: ChatMessage) -> Iterator[NewRecord]:
+        """Yield the records of what a message says, which is all that is recalled: one, unless it is longer than a
+        record may be.
+        """
+        session = message.additional_kwargs.get("session_id")
+        for part in split_text(self._view, text_of(message), redact=self.redact):
+            if part.strip():
+                yield NewRecord(
+                    text=part,
+                    session=None if session is None else derive_name(session),
+                    role=role_of(message),
+                    kind=MESSAGE,
+                    redact=self.redact,
+                )
 
     def _shorten(self, content: str, tokens: int) -> str | None:
         room = len(self.tokenizer_fn(content)) - tokens

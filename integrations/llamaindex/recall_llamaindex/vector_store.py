@@ -18,13 +18,13 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from recall_core import Condition, Filter, Hits, View
+from recall_core import Condition, Filter, Hits, View, derive_name
 from recall_core.errors import VectorError
 from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
 from .arguments import check_names
 from .filters import among, join_filters, restricts, to_filter
-from .nodes import NODE, record_id, source_name, to_node, to_record
+from .nodes import NODE, record_id, to_node, to_record
 
 logger = logging.getLogger("recall_llamaindex")
 
@@ -57,6 +57,10 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
         super().__init__(**{**fields, "path": find_path(path), "scope": scope, "space": space})
         self._opened = Opened(path, scope, embedder=None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        self._opened.__reduce__()  # raises where LlamaIndex would leave it out with a warning
+        return super().__getstate__()
+
     @classmethod
     def class_name(cls) -> str:
         """Return the name that LlamaIndex serialises the store by."""
@@ -83,7 +87,7 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
 
     def delete(self, ref_doc_id: str, **_kwargs: Any) -> None:
         """Delete all nodes of a document."""
-        self._forget(join_filters(NODES, Condition("@source", "eq", source_name(ref_doc_id))))
+        self._forget(join_filters(NODES, Condition("@source", "eq", derive_name(ref_doc_id))))
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_kwargs: Any
@@ -233,7 +237,7 @@ _MODES: dict[VectorStoreQueryMode, _Search] = {
 
 def _find_documents(doc_ids: list[str] | None) -> Filter | None:
     """Return the filter for the nodes of some documents; an empty list admits none."""
-    return among("@source", None if doc_ids is None else [source_name(doc_id) for doc_id in doc_ids])
+    return among("@source", None if doc_ids is None else [derive_name(doc_id) for doc_id in doc_ids])
 
 
 def _present(hits: Hits, similarities: list[float]) -> VectorStoreQueryResult:

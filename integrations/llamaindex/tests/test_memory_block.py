@@ -220,11 +220,35 @@ def test_messages_that_wait_are_stored_when_the_block_is_closed(make_block, busy
 
 def test_a_message_that_can_never_be_stored_is_refused_and_keeps_no_other_out(make_block, path):
     block = make_block()
-    with pytest.raises(ValueError, match="session"):
-        put(block, user("The tea is in the cupboard"), session="x" * 2000)
+    with pytest.raises(ValueError, match="a name is a string"):
+        put(block, user("The tea is in the cupboard"), session=7)
     put(block, user("The weather is fine"))
     with recall_core.Memory.open(path, embedder=None) as memory:
         assert [record.text for record in memory.records()] == ["The weather is fine"]
+
+
+@pytest.mark.parametrize("session", ["x" * 2000, "a\nb"])
+def test_a_session_may_have_any_name(make_block, session):
+    block = make_block()
+    put(block, user("The tea is in the cupboard"), session=session)
+    put(block, user("The tea is in the garden"), session=session + "'")
+    recalled = get(block, user("Where is the tea?"), session=session)
+    assert ("cupboard" in recalled, "garden" in recalled) == (True, False)
+
+
+def test_messages_longer_than_a_record_and_pictures_of_any_size_are_kept_with_the_others(make_block, path):
+    block = make_block()
+    picture = ImageBlock(image=b"x" * 13_000_000)
+    put(
+        block,
+        user("log line\n" * 120_000 + "The tea is in the cupboard"),
+        ChatMessage(role="user", blocks=[TextBlock(text="What is in this picture?"), picture]),
+        assistant("A cat"),
+    )
+    with recall_core.Memory.open(path, embedder=None) as memory:
+        texts = [record.text for record in memory.records()]
+    assert texts[1].endswith("The tea is in the cupboard")
+    assert texts[2:] == ["What is in this picture?", "A cat"]
 
 
 # Order and size

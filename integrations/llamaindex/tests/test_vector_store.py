@@ -149,7 +149,7 @@ def test_nodes_come_in_the_order_they_were_added(full):
     assert [node.node_id for node in full.get_nodes()] == ["n1", "n2", "n3", "n4", "n5", "n6", "a"]
 
 
-@pytest.mark.parametrize("id_", ["x" * 2000, "line\nbreak", " ", "/a/b:c?d=é"])
+@pytest.mark.parametrize("id_", ["x" * 2000, "line\nbreak", " ", "/a/b:c?d=é", "derived:0"])
 def test_ids_of_nodes_and_documents_may_be_anything(full, id_):
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=id_)}
     full.add([TextNode(id_=id_, text="odd", embedding=[0, 0, 0, 1.0], relationships=source)])
