@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import socket
@@ -61,6 +62,58 @@ class Client:
         assert not answer.error, answer.text
         assert answer.data is not None
         return [memory["text"] for memory in answer.data["memories"]]
+
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+
+
+class Raw:
+    """A server on standard input and output, and the bytes that go there."""
+
+    def __init__(
+        self, db: Path, *arguments: str, before: str = "", cwd: Path | None = None, **environment: str
+    ) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", before + COMMAND, "mcp", *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
+            env={**os.environ, "RECALL_DB": str(db), **environment},
+        )  # fmt: skip
+
+    def ask(self, line: bytes | dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a line; what else the server says is passed over."""
+        self.send(line)
+        assert self.process.stdout is not None
+        while answer := self.process.stdout.readline():
+            found = json.loads(answer)
+            if "id" in found:
+                return dict(found)
+        raise AssertionError("the server ended")
+
+    def send(self, line: bytes | dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
+        self.process.stdin.flush()
+
+    def begin(self) -> Raw:
+        """Shake hands."""
+        assert "serverInfo" in self.ask(HELLO)["result"]
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return self
+
+    def end(self) -> tuple[int, bytes, bytes]:
+        """Return the exit code, and what was left on both streams; standard input is closed if it was not."""
+        rest, errors = self.process.communicate(timeout=LIMIT)
+        return self.process.returncode, rest, errors
+
+
+def calling(tool: str, id: int = 2, **arguments: Any) -> dict[str, Any]:
+    """Return the message that calls a tool."""
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
 def dump(value: Any) -> dict[str, Any]:

@@ -62,9 +62,9 @@ def mcp(
     chosen = choose_scope(sharing, client, folder) if scope is None else check_scope(scope)
     answers = Answers(lambda: open_server_memory(db, model, redact=not no_redact), chosen, client)
     if not http:
-        from recall_core.mcp_server.stdio import serve_stdio, take_stdout
+        from recall_core.mcp_server.stdio import serve_stdio, take_streams
 
-        serve_stdio(answers, take_stdout())
+        serve_stdio(answers, *take_streams())
         return
     from recall_core.mcp_server.http import HOST, find_token, serve_http
 

@@ -35,9 +35,23 @@ def new_server(name: str, *, title: str, version: str, instructions: str) -> Any
     shared = {"instructions": instructions, "log_level": "WARNING"}
     if MAJOR == 2:
         return FastMCP(name, title=title, version=version, **shared)
+    _read_no_settings()
     server = FastMCP(name, host="127.0.0.1", stateless_http=True, json_response=False, **shared)
     low_level(server).version = version
     return server
+
+
+def _read_no_settings() -> None:
+    """Keep the SDK 1.x from FASTMCP_* in the environment and in a `.env` of the folder that a server is started in:
+    those are for another server, and what it can't read would end ours.
+    """
+    from mcp.server.fastmcp.server import Settings
+
+    def choose(_class: type[Any], _settings: Any, /, init_settings: Any, **_others: Any) -> tuple[Any]:
+        return (init_settings,)
+
+    Settings.settings_customise_sources = classmethod(choose)
+    Settings.model_config["env_file"] = None  # which would be read all the same
 
 
 def low_level(server: Any) -> Any:

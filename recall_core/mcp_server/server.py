@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -60,3 +64,21 @@ async def close(answers: Answers) -> None:
     """Close the file; what waits for its vectors gets some seconds."""
     with anyio.CancelScope(shield=True):
         await anyio.to_thread.run_sync(answers.close)
+
+
+@contextlib.asynccontextmanager
+async def until_told() -> AsyncIterator[None]:
+    """Run what stands within until it is done, or until SIGINT or SIGTERM asks for the end."""
+    if sys.platform == "win32":  # where Ctrl-C is an exception that ends the loop
+        yield
+        return
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        yield
+        group.cancel_scope.cancel()

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
-import subprocess
 import sys
 import urllib.error
 import urllib.request
 
 import pytest
 from cli_support import run as run_command
-from mcp_support import COMMAND, connect_http, connect_stdio, run, serving
+from mcp_support import HELLO, Raw, calling, connect_http, connect_stdio, run, serving
 from support import LIMIT, HashedEmbedder
 
 from recall_core import Memory
 
 COFFEE = "She takes her coffee without sugar"
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
-}
 NOISY = """
 import ctypes, os, subprocess, sys
 from recall_core.memory import Memory
@@ -56,6 +50,12 @@ def test_what_one_client_stores_another_finds_at_once_and_private_stays_private(
             assert await private.found("coffee") == ["my own coffee secret"]
 
     run(work)
+
+
+def test_a_server_starts_beside_the_settings_of_another_server_of_the_sdk(db_path, tmp_path):
+    (tmp_path / ".env").write_bytes(b"FASTMCP_DEPENDENCIES=[\nNAME=\xff\n")
+    server = Raw(db_path, cwd=tmp_path, FASTMCP_DEBUG="perhaps", FASTMCP_LOG_LEVEL="LOUD").begin()
+    assert server.end()[0] == 0
 
 
 def test_each_project_has_memories_of_its_own(db_path, tmp_path):
@@ -107,34 +107,50 @@ def test_a_file_of_another_model_is_an_error_with_two_ways_out(db_path):
 
 
 def test_nothing_but_the_protocol_goes_to_standard_output(db_path):
-    calls = [
-        HELLO,
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {
-            "jsonrpc": "2.0",
-            "id": 2,
-            "method": "tools/call",
-            "params": {"name": "store_memory", "arguments": {"text": "茶"}},
-        },
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", NOISY + COMMAND, "mcp"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "RECALL_DB": str(db_path)},
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    answers = []
-    for call in calls:
-        process.stdin.write(json.dumps(call).encode() + b"\n")
-        process.stdin.flush()
-        if "id" in call:
-            answers.append(json.loads(process.stdout.readline()))
-    rest, errors = process.communicate(timeout=LIMIT)
-    assert [answer["id"] for answer in answers] == [1, 2]
-    assert not answers[1]["result"].get("isError")
-    assert (rest, process.returncode) == (b"", 0)
+    server = Raw(db_path, before=NOISY).begin()
+    assert not server.ask(calling("store_memory", text="茶"))["result"].get("isError")
+    code, rest, errors = server.end()
+    assert (rest, code) == (b"", 0)
     assert all(noise in errors for noise in (b"noise of Python", b"noise of a library", b"noise of a child"))
+
+
+def test_a_child_can_not_read_what_the_client_sends(db_path):
+    server = Raw(db_path, before=NOISY.replace("print('noise of a child')", "import sys; print(len(sys.stdin.read()))"))
+    server.begin().ask(calling("store_memory", text="茶"))
+    assert server.end()[2].splitlines()[-1] == b"0"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_server_whose_client_says_nothing(db_path, told):
+    server = Raw(db_path).begin()
+    server.ask(calling("store_memory", text="茶"))
+    server.process.send_signal(told)
+    assert server.process.wait(LIMIT) == 0
+    server.end()
+
+
+def test_a_server_whose_answers_nobody_reads_ends(db_path):
+    server = Raw(db_path).begin()
+    server.process.stdout.close()
+    server.send(calling("memory_stats"))
+    assert server.process.wait(LIMIT) != 0
+    server.process.stdin.close()
+    server.process.stderr.close()
+
+
+def test_what_is_no_unicode_is_answered_and_stored_with_a_mark(db_path):
+    server = Raw(db_path).begin()
+    for sent, stored in (
+        (b"caf\xe9 at five", "caf\ufffd at five"),
+        (b"half \\ud83c of it", "half \ufffd of it"),
+        (b"half \\uDC00 of it", "half \ufffd of it"),
+        (b"all \\ud83c\\udf75 of it, half \\ud83c of it", "all \U0001f375 of it, half \ufffd of it"),
+        (rb"no \\ud83c at all", r"no \ud83c at all"),
+    ):
+        line = json.dumps(calling("store_memory", text="TEXT")).encode().replace(b"TEXT", sent)
+        assert server.ask(line)["result"]["structuredContent"]["memory"]["text"] == stored
+    assert server.end()[0] == 0
 
 
 @pytest.mark.parametrize("header", [None, "Bearer wrong-token-of-someone", "Basic abc", "Bearer "])
