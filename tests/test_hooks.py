@@ -192,7 +192,7 @@ def test_secrets_are_taken_out_of_what_is_kept(call, kept):
 def test_the_message_of_a_commit_is_kept(call, kept):
     call("post-tool-use", tool_name="Bash", tool_input={"command": "ls -la"})
     call("post-tool-use", tool_name="Bash", tool_input={"command": "git add . && git commit -m 'Use Redis'"})
-    assert [(record.text, record.kind) for record in kept()] == [("Commit: Use Redis", "commit")]
+    assert [(record.text, record.kind) for record in kept()] == [("Use Redis", "commit")]
 
 
 @pytest.mark.parametrize("event", ["session-end", "pre-compact"])
@@ -253,11 +253,11 @@ def test_notes_that_the_program_writes_ask_for_nothing(call, remember):
 
 def test_the_beginning_of_a_session_has_room_for_more_than_one_conclusion(call, remember):
     ids = [remember(f"Conclusion {number}. " + "It came to this. " * 100, kind="conclusion") for number in range(3)]
-    remember("Commit: Use Redis", kind="commit")
+    remember("Use Redis", kind="commit")
     remember("Always use tabs.", kind="decision")
     block = call("session-start")
     assert all(f"[{id}]" in block for id in ids)
-    assert block.index("Always use tabs") < block.index("Commit: Use Redis")
+    assert block.index("Always use tabs") < block.index("Use Redis")
 
 
 @pytest.mark.parametrize("event", EVENTS)

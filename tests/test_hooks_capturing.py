@@ -149,5 +149,5 @@ def test_a_commit_that_came_to_nothing_is_not_kept(memory, tmp_path, response):
 def test_a_commit_is_kept_once(memory, tmp_path):
     for _ in range(2):
         found = use(memory, tmp_path, "Bash", {"stdout": ""}, command="git commit -m 'Use Redis'")
-    assert found == ["Commit: Use Redis"]
-    assert kept(memory) == {"commit": ["Commit: Use Redis"]}
+    assert found == ["Use Redis"]
+    assert kept(memory) == {"commit": ["Use Redis"]}

@@ -121,7 +121,7 @@ def _find_commits(payload: Payload, scope: str) -> Iterator[NewRecord]:
         if response.get("interrupted") is True or (isinstance(said, str) and "nothing to commit" in said):
             return
     for message in find_messages(command):
-        yield _make(f"Commit: {_clip(message, COMMIT_CHARS)}", "commit", payload, scope, 0.5)
+        yield _make(_clip(message, COMMIT_CHARS), "commit", payload, scope, 0.5)
 
 
 def _read_session(transcript: Path) -> tuple[list[str], str]:

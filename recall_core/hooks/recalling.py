@@ -4,6 +4,7 @@ to load than a hook may take.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +16,16 @@ from ..text import detect_language
 from ..transfer.injected import strip_injected
 from .payload import Payload
 from .shown import forget_shown, note_shown, read_shown
+from .topics import find_topic, is_about
 
 MAX_CHARS = 3_000  # Claude Code shows 10,000 whole; every one is paid for again with each turn
 QUERY_CHARS = 2_000  # of a prompt: half from its beginning, half from its end
-LEAST_CHARS = 4  # shorter prompts, such as "ok", ask for nothing
 LIMIT = 5
 RECENT = 8
 RECENT_COMMITS = 4
 RECENT_CHARS = 400  # of each of these
 RELEVANCE = 0.35
+BESIDE_BEST = 0.75  # of the relevance of the best; what is less so shares a word with the prompt, and no more
 COMMIT = "commit"
 BACKGROUND = ("file-change",)  # kinds that nobody wants to be told of unasked
 
@@ -31,22 +33,34 @@ BACKGROUND = ("file-change",)  # kinds that nobody wants to be told of unasked
 def recall_for_prompt(memory: Memory, payload: Payload, folder: Path) -> str:
     """Return a block with what is relevant to a prompt and new to the session, "" if nothing is."""
     query = _shorten(strip_injected(strip_context(payload.prompt)))
-    if len(query) < LEAST_CHARS and query.isascii():
+    topic = find_topic(query)
+    if not topic:
         return ""
     shown = read_shown(folder, payload.session)
     hits: list[Hit] = []
     for scope in (project_scope(payload.folder), SHARED):
         where = {"@kind": {"$nin": list(BACKGROUND)}}
         hits += memory.search(
-            query, scope=scope, mode="keyword", limit=LIMIT + len(shown), min_relevance=RELEVANCE, where=where
+            query, scope=scope, mode="keyword", limit=2 * LIMIT + len(shown), min_relevance=RELEVANCE, where=where
         )
     new = [hit for hit in hits if hit.record.id not in shown and not _is_of(payload, hit)]
-    best = sorted(new, key=lambda hit: -hit.relevance)[:LIMIT]
+    best = _pick(sorted(new, key=lambda hit: -hit.relevance), topic)
     if not best:
         return ""
     block = render_context(best, detect_language(query), MAX_CHARS)
     note_shown(folder, payload.session, [hit.record.id for hit in best if f"[{hit.record.id}]" in block])
     return block
+
+
+def _pick(hits: Sequence[Hit], topic: frozenset[str]) -> list[Hit]:
+    """Return the best of these hits, best first, that are about a topic."""
+    best: list[Hit] = []
+    for hit in hits:
+        if len(best) == LIMIT or (best and hit.relevance < BESIDE_BEST * best[0].relevance):
+            break
+        if is_about(hit.chunk.text, topic):
+            best.append(hit)
+    return best
 
 
 def recall_for_session(memory: Memory, payload: Payload, folder: Path) -> str:
