@@ -18,6 +18,7 @@ from recall_core.clients.files import Edit, write_edits
 from recall_core.clients.installing import plan_install
 from recall_core.clients.known import CLIENTS, Place, find_changes
 from recall_core.errors import InvalidInputError
+from recall_core.hooks.running import BUDGETS
 
 JSONS = {
     "empty": "",
@@ -159,6 +160,11 @@ def test_toml_that_can_not_be_added_to_is_left_alone(place, text):
     with pytest.raises(InvalidInputError, match="left alone"):
         install("codex", place)
     assert file.read_text() == text
+
+
+def test_a_hook_ends_by_itself_before_its_client_ends_it(place):
+    for change in find_changes("claude-code", COMMAND, place)[1:]:
+        assert BUDGETS[change.mark] < change.value["hooks"][0]["timeout"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")

@@ -17,7 +17,7 @@ SERVER = "recall"
 HOOKS = (  # event, matcher, what `recall hook` calls it, seconds
     ("SessionStart", "startup|resume|clear|compact", "session-start", 5),
     ("UserPromptSubmit", None, "user-prompt-submit", 3),
-    ("PostToolUse", "Write|Edit|MultiEdit|NotebookEdit|Bash", "post-tool-use", 10),
+    ("PostToolUse", "Write|Edit|MultiEdit|NotebookEdit|Bash", "post-tool-use", 60),  # in the background
     ("PreCompact", None, "pre-compact", 10),
     ("SessionEnd", None, "session-end", 10),
 )

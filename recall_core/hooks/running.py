@@ -17,12 +17,18 @@ from .payload import Payload, read_payload
 if TYPE_CHECKING:
     from ..memory import Memory
 
-PROMPT_BUDGET = 0.28  # seconds, the start of the process included; 0.3 are promised
-BUDGET = 8.0
+BUDGETS = {  # seconds, the start of the process included; somewhat less than the client waits
+    "session-start": 4.0,
+    "user-prompt-submit": 0.28,
+    "post-tool-use": 50.0,  # in the background
+    "pre-compact": 8.0,
+    "session-end": 8.0,
+}
+WRITERS_WAIT = 4.0  # seconds that a hook waits for others who write
 LOG_BYTES = 1_000_000
 LONGEST_START = 30.0  # seconds; a longer one is a clock of another kind
 
-EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "session-end")
+EVENTS = tuple(BUDGETS)
 _NAMES = {"session-start": "SessionStart", "user-prompt-submit": "UserPromptSubmit"}
 
 OpenMemory = Callable[[float], "Memory"]  # given the seconds to wait for other writers
@@ -41,7 +47,7 @@ def run_hook(
     """Return what the hook prints, "" for nothing. `folder` is where the log lies, and what sessions were shown;
     `exists` says whether there is a memory to read. If the time is over, the process ends there and then.
     """
-    limit = budget if budget is not None else PROMPT_BUDGET if event == "user-prompt-submit" else BUDGET
+    limit = budget if budget is not None else BUDGETS[event]
     with _within(limit, event, folder):
         try:
             payload = read_payload(raw, project)
@@ -85,7 +91,7 @@ def _capture(event: str, payload: Payload, open_memory: OpenMemory) -> None:
     if event == "post-tool-use" and payload.tool not in (*WRITING_TOOLS, "Bash"):
         return
     capture = capture_tool if event == "post-tool-use" else capture_session
-    with open_memory(BUDGET / 2) as memory:
+    with open_memory(WRITERS_WAIT) as memory:
         capture(memory, payload)
 
 
