@@ -7,13 +7,13 @@ decides. What is taken out leaves `[redacted: openai key]` behind, which no rule
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import InvalidInputError
 from .models import Json
-from .secret_checks import is_key_name, name_of_key
+from .patterns import compile_late
+from .secret_checks import is_key_name, name_of_key, value_group
 
 if TYPE_CHECKING:
     from .secret_rules import Rule
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 Redact = Callable[[str], str]
 
 MARK = "[redacted: "
+WIDE = compile_late("[０-９Ａ-Ｚａ-ｚ]")
+# Marks of punctuation stay, but for those that keys have in them: others end a value.
+NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
+NARROW |= {ord("－"): ord("-"), ord("＿"): ord("_")}
 
 
 def redact_text(text: str) -> str:
@@ -44,9 +48,10 @@ def redact_json(value: Json, redact: Redact = redact_text) -> Json:
         return _redact_number(value) if redact is redact_text else value
     redacted: dict[str, Json] = {}
     for key, item in value.items():
-        secret = redact is redact_text and isinstance(key, str) and is_key_name(key, item)
+        called = _narrow(key) if isinstance(key, str) else ""
+        secret = redact is redact_text and is_key_name(called, item)
         name = _free_name(redact(key), redacted) if isinstance(key, str) else key
-        redacted[name] = f"{MARK}{name_of_key(key)}]" if secret else redact_json(item, redact)
+        redacted[name] = f"{MARK}{name_of_key(called)}]" if secret else redact_json(item, redact)
     return redacted
 
 
@@ -73,25 +78,40 @@ def _check_result(text: object) -> str:
 def _redact_all(text: str) -> str:
     from .secret_rules import RULES  # made when first wanted: there are many
 
+    narrow = _narrow(text)
     while True:  # what was taken out may have hidden the edge of another secret
-        before, lowered = text, text.lower()
+        before, lowered = narrow, narrow.lower()
         for rule in RULES:
             if not rule.hints or any(hint in lowered for hint in rule.hints):
-                text = rule.pattern.sub(lambda match, rule=rule: _replace(rule, match), text)  # type: ignore[misc]
-        if text == before:
+                found = _find_secrets(rule, narrow)
+                text, narrow = _take_out(found, text), _take_out(found, narrow)
+        if narrow == before:
             return text
 
 
-def _replace(rule: Rule, match: re.Match[str]) -> str:
-    if rule.check is not None and not rule.check(match):
-        return match[0]
-    group = rule.secret
-    name = rule.name
-    if not name:
-        group = "quoted" if match["quoted"] is not None else "bare"
-        name = name_of_key(match["name"])
-    start, end = match.span(group)
-    return f"{match.string[match.start() : start]}{MARK}{name}]{match.string[end : match.end()]}"
+def _find_secrets(rule: Rule, text: str) -> list[tuple[int, int, str]]:
+    """Return where secrets of one kind begin and end, and what is written in their place."""
+    found = []
+    for match in rule.pattern.finditer(text):
+        if rule.check is None or rule.check(match):
+            start, end = match.span(value_group(match) if rule.secret == "value" else rule.secret)
+            found.append((start, end, f"{MARK}{rule.name or name_of_key(match['name'])}]"))
+    return found
+
+
+def _take_out(secrets: Sequence[tuple[int, int, str]], text: str) -> str:
+    if not secrets:
+        return text
+    parts, done = list[str](), 0
+    for start, end, mark in secrets:
+        parts += (text[done:start], mark)
+        done = end
+    return "".join((*parts, text[done:]))
+
+
+def _narrow(text: str) -> str:
+    """Return a text of the same length with full-width letters and digits as those of ASCII."""
+    return text if text.isascii() or WIDE.search(text) is None else text.translate(NARROW)
 
 
 def _redact_number(value: Json) -> Json:

@@ -19,6 +19,7 @@ NAME = compile_late(
 NO_VALUE = compile_late(
     "none|null|nil|undefined|true|false|yes|no|str|string|bytes|int|bool|object|any|optional|required|empty|default"
     "|hidden|redacted|masked|unknown|todo|example|placeholder|changeme|your|here|type|text|basic|bearer|oauth2?|base64.*"
+    r"|\d{1,3}(?:_\d{3})+"  # a number in code
     "|bcrypt|argon2|scrypt|sha256|reset|changed?|expired|invalid|wrong|incorrect|correct|missing|forgotten"
 )
 TEMPLATE = compile_late(r"\$\w+|\$?\{.*|<.*|%[({].*|%s|\[.*")
@@ -31,6 +32,9 @@ NUMBER = compile_late(r"[+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
 MASK = compile_late(r"(.)\1+|[*xX•.…#_-]+")
 SEGMENT = compile_late(r"[A-Za-z0-9]+")
 CARD = compile_late(r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d)\d{12}|62\d{14,17}")
+PORTS = compile_late(r"(?:[\d.]+:)?\d{1,5}(?::\d{1,5})?(?:/(?:tcp|udp))?")
+DATABASE = compile_late(r"[A-Za-z]+(?:[_-][A-Za-z]+)*[_-]?\d{0,4}")
+SESSION = compile_late("(?i)sess|sid$|^sid|auth|token|jwt|csrf|xsrf|ticket|remember")
 LEAST_RANDOM, SURELY_RANDOM = 16, 20  # characters without a break: with letters and digits, or of any kind
 
 
@@ -63,23 +67,56 @@ def is_spelled_out(text: str) -> bool:
     return TEMPLATE.fullmatch(text) is not None or MASK.fullmatch(text) is not None
 
 
+def value_group(match: re.Match[str]) -> str:
+    """Return the name of the group that has the value: in quotes, several words, or without."""
+    return next(name for name in ("quoted", "words", "bare") if match[name] is not None)
+
+
 def is_assigned_secret(match: re.Match[str]) -> bool:
     """Tell whether the value that a text gives for a password or a key is meant as one."""
-    quoted, bare = match["quoted"], match["bare"]
-    name, value = match["name"].lower(), quoted if quoted is not None else bare
+    group = value_group(match)
+    name, value = match["name"].lower(), match[group]
     if "[redacted: " in value or _is_no_value(name, value):
         return False
     if not STRONG.search(name):
         return _is_key_value(value)
-    if quoted is not None:
+    if group != "bare":
         return len(value) >= 3
     return _is_bare_password(match, value)
 
 
 def is_flag_value(match: re.Match[str]) -> bool:
     """Tell whether what follows an option such as `--password` on a command line is its value."""
-    value = match["quoted"] if match["quoted"] is not None else match["bare"]
-    return not value.startswith("-") and not _is_no_value(match["name"].lower(), value) and not CALL.match(value)
+    value, name = match[value_group(match)], match.groupdict().get("name") or "password"
+    return not value.startswith("-") and not _is_no_value(name.lower(), value) and not CALL.match(value)
+
+
+def is_user_password(match: re.Match[str]) -> bool:
+    """Tell whether what follows a user's name and a colon is a password, or only stands for one."""
+    return not is_spelled_out(match[value_group(match)])
+
+
+def is_option_password(match: re.Match[str]) -> bool:
+    """Tell whether what follows an option such as `-p` of a command is a password: neither ports, as of a container
+    called like the command, nor, behind a blank, a word of a sentence or the name of a database.
+    """
+    value = match[value_group(match)]
+    if PORTS.fullmatch(value) or not is_flag_value(match):
+        return False
+    if not match["gap"] or match["quoted"] is not None:
+        return True
+    word = DATABASE.fullmatch(value) if match["command"] in ("mysql", "mariadb") else IDENTIFIER.fullmatch(value)
+    return not (word or PATH.match(value))
+
+
+def holds_session(match: re.Match[str]) -> bool:
+    """Tell whether the cookies of a header have one that tells who somebody is, or might: long, or called so."""
+    pairs = (pair.strip().split("=", 1) for pair in match[1].split(";"))
+    return any(
+        not is_spelled_out(value)
+        and ((len(value) >= 4 and SESSION.search(name)) or (len(value) >= 16 and is_mixed(value)))
+        for name, value in pairs
+    )
 
 
 def is_key_name(key: str, value: object) -> bool:

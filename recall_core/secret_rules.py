@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 from .secret_checks import (
     has_card_number,
+    holds_session,
     is_assigned_secret,
     is_flag_value,
     is_mixed,
+    is_option_password,
     is_random,
     is_spelled_out,
     is_start,
+    is_user_password,
 )
 
 MARK = "[redacted: "
@@ -22,15 +25,18 @@ START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
 RUN = "[A-Za-z0-9_-]"
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 QUOTE = r"\\{0,3}[\"'`]"
+QUOTE_OR_NOT = rf"(?:{QUOTE})?"
 NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|(?:client[_-]?|app[_-]?)?secret(?:[_-]?(?:access[_-]?)?key)?"
     r"|(?:api|access|auth|private|account|master|encryption|signing)[_ -]?key|token|credential"
     r"|密码|口令|密钥|令牌"
 )
 BARE = r"[!#$%(*+\-./0-9:<=?@A-Z\[^_a-z{|~\u00c0-\u024f]"  # what is neither blank nor ends a value
-# A value in quotes to the quote's end, or one without to the next blank or mark of punctuation.
+# A value in quotes to the quote's end, or one without to the next blank or mark of punctuation. Between marks such as
+# “ and ” a sentence may be quoted as well, so there only several words are taken as they are.
 VALUE = (
     rf"(?:(?P<quote>{QUOTE})(?!\[redacted: )(?P<quoted>(?:(?!(?P=quote))[^\r\n]){{1,4096}}+)(?P=quote)"
+    r"|[“‘「『](?!\[redacted: )(?=[^”’」』\r\n]{1,256}?\s)(?P<words>[^”’」』\r\n]{3,512}+)[”’」』]"
     rf"|(?:{QUOTE}|[“‘「『])?(?P<bare>(?:(?!\[redacted: ){BARE}){{4,512}}+))"
 )
 PRIVATE_KEY = (
@@ -44,13 +50,33 @@ ASSIGNMENT = (
 )
 ASSIGNED = ("pass", "pwd", "secret", "key", "token", "credential", "密码", "口令", "密钥", "令牌")
 OPTION = rf"(?i)(?<=\s--)(?P<name>[a-z-]{{0,20}}?(?:{NAMES}))\s{{1,3}}{VALUE}"
-ELEMENT = rf"(?i)<(?:[\w.:-]{{0,40}}?)(?P<name>{NAMES})>(?:(?P<quoted>[^<>\r\n]{{3,512}}+)|(?P<bare>(?!)))</"
+NEVER = r"(?P<words>(?!))|(?P<bare>(?!))"
+ELEMENT = rf"(?i)<(?:[\w.:-]{{0,40}}?)(?P<name>{NAMES})>(?:(?P<quoted>[^<>\r\n]{{3,512}}+)|{NEVER})</"
 CARD_NUMBER = (
     r"(?<![A-Za-z0-9_.+/-])[0-9]{4}"
     r"(?:(?P<gap>[ -])(?:[0-9]{4}(?P=gap)[0-9]{4}(?P=gap)[0-9]{4}|[0-9]{6}(?P=gap)[0-9]{5})|[0-9]{11,15})"
     r"(?![A-Za-z0-9_+/-]|\.[0-9])"
 )
-CURL_USER = r"(?<=\s)(?:-u|--user)[ =]{1,2}[\"']?[^\s:\"'/]{1,64}:([^\s\"':/]{3,256}+)"
+# The options of one command, as far as they come before the one that is meant.
+OPTIONS = r"\s(?:[^\r\n|;&<>]{0,300}?\s)??"
+USER = r"(?<=\s)(?:-u|--user)[ =]{1,2}[\"']?[^\s:\"'/]{1,64}:([^\s\"':/]{3,256}+)"
+CURL_USER = (
+    rf"(?<![\w.-])curl{OPTIONS}(?:-[A-Za-z]{{0,6}}[uU]|--(?:proxy-)?user)[ =]{{0,2}}"
+    r"(?:(?P<quote>[\"'])[^\s:\"'/]{1,64}:(?P<quoted>(?:(?!(?P=quote))[^\r\n]){1,256}+)(?P=quote)"
+    r"|[^\s:\"'/]{1,64}:(?P<bare>[^\s\"'/][^\s\"']{0,255}+)|(?P<words>(?!)))"
+)
+# What a blank sets apart from -p of mysql is the name of a database; but often a password is meant.
+PASSWORD_OPTION = (
+    rf"(?<![\w.-])(?:(?P<command>mysql|mariadb)[\w-]{{0,8}}{OPTIONS}-p"
+    rf"|(?:sshpass|mongo\w{{0,8}}|(?:docker|podman) login){OPTIONS}-p"
+    rf"|redis-cli{OPTIONS}-a|sqlcmd{OPTIONS}-P|ldap[a-z]{{3,8}}{OPTIONS}-w)(?P<gap> {{0,2}}){VALUE}"
+)
+PAIR = r"[\w.%-]{1,64}=[^\s;,\"'\\]{1,4096}+"
+COOKIES = rf"(?i)(?<![a-z-])(?:set-)?cookie{QUOTE_OR_NOT}\s{{0,2}}:\s{{0,2}}{QUOTE_OR_NOT}({PAIR}(?:; ?{PAIR})*+)"
+SESSION_COOKIE = (
+    r"(?<![\w.-])(?:PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|laravel_session|sessionid)="
+    r"([\w%.+/-]{16,4096}+)"
+)
 AWS_SECRET = (  # the second half of a pair, on the same line or the next one
     r"(?<=\[redacted: aws key\])[^\r\n]{0,40}?(?:[\r\n]+[^\r\n]{0,40}?)?"
     r"(?<![A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
@@ -59,7 +85,9 @@ AWS_SECRET = (  # the second half of a pair, on the same line or the next one
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a kind of secret looks like. `secret` names the group to take out; `check` may still refuse a candidate."""
+    """What a kind of secret looks like. `secret` names the group to take out, "value" the one that has the value;
+    `check` may still refuse a candidate. Without a `name` it is called by that which the text gives the value.
+    """
 
     name: str
     pattern: re.Pattern[str]
@@ -131,11 +159,16 @@ RULES = (
     # To the last @ before the path: passwords have some, too.
     Rule("password", re.compile(r"://[^\s:/@\"'<>]{0,128}:([^\s/?#\"'<>]{1,256})@"), ("://",),
          lambda match: not is_spelled_out(match[1]), 1),
-    Rule("password", re.compile(CURL_USER), ("-u",),
+    Rule("password", re.compile(CURL_USER), ("curl",), is_user_password, "value"),
+    Rule("password", re.compile(PASSWORD_OPTION), ("mysql", "mariadb", "sshpass", "mongo", " login", "redis-cli",
+         "sqlcmd", "ldap"), is_option_password, "value"),
+    Rule("password", re.compile(USER), ("-u",),
          lambda match: not (is_spelled_out(match[1]) or match[1].isdigit()), 1),  # 1000:1000 is a user and a group
+    Rule("cookie", re.compile(COOKIES), ("cookie",), holds_session, 1),
+    Rule("cookie", re.compile(SESSION_COOKIE), ("sess", "connect.sid"), lambda match: is_mixed(match[1]), 1),
     Rule("aws secret", re.compile(AWS_SECRET), (MARK + "aws key]",), _mixed, 1),
-    Rule("", re.compile(ASSIGNMENT), ASSIGNED, is_assigned_secret),
-    Rule("", re.compile(OPTION), ("--",), is_flag_value),
-    Rule("", re.compile(ELEMENT), ("</",), is_assigned_secret),
+    Rule("", re.compile(ASSIGNMENT), ASSIGNED, is_assigned_secret, "value"),
+    Rule("", re.compile(OPTION), ("--",), is_flag_value, "value"),
+    Rule("", re.compile(ELEMENT), ("</",), is_assigned_secret, "value"),
     Rule("card number", re.compile(CARD_NUMBER), (), has_card_number),
 )  # fmt: skip
