@@ -36,6 +36,7 @@ from .conditions import (
     Not,
     Operator,
     Or,
+    holds_always,
     resolve_field,
 )
 from .predicate import fold_text, matches
@@ -57,6 +58,7 @@ __all__ = [
     "Or",
     "Selection",
     "fold_text",
+    "holds_always",
     "make_selection",
     "matches",
     "parse_where",

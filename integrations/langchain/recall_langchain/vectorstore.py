@@ -12,10 +12,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from recall_core import And, Condition, Hits, NewRecord
+from recall_core.filters import holds_always
 from recall_core.models import Mode
 from recall_core.opening import Closing, Opened, Source
 
-from .documents import DocumentFilter, find_where, join_where, record_id, to_document, to_record
+from .documents import DocumentFilter, find_where, join_where, parse_filter, record_id, to_document, to_record
 from .embeddings import name_space
 
 BATCH = 256  # texts that are embedded and stored together
@@ -96,7 +97,12 @@ class RecallVectorStore(Closing, VectorStore):
     def delete(
         self, ids: Sequence[str] | None = None, *, filter: DocumentFilter | None = None, **kwargs: Any
     ) -> bool | None:
-        """Delete documents for good: those with these ids, those that a filter admits, or all if neither is given."""
+        """Delete documents for good: those with these ids, those that a filter admits, or all if neither is given.
+
+        Raises ValueError for a filter that has no condition in it.
+        """
+        if filter is not None and not callable(filter) and holds_always(parse_filter(filter)):
+            raise ValueError("the filter has no condition in it; delete() without a filter deletes all documents")
         if ids is not None and filter is None:
             self._view.delete([record_id(self._view, id) for id in ids], hard=True)
             return True

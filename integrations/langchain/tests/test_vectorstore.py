@@ -7,7 +7,7 @@ from fakes import CharEmbeddings
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from recall_core import Condition, Memory
+from recall_core import And, Condition, Memory
 from recall_langchain import RecallEmbeddings, RecallVectorStore
 
 TEXTS = {"tea": "用户喜欢喝乌龙茶", "k8s": "the deployment runs on kubernetes", "err": "error code E-4042 in parser.py"}
@@ -267,3 +267,15 @@ def test_a_store_holds_what_lies_below_its_scope_and_nothing_beside_it(memory):
     assert [len(store.similarity_search("tea")) for store in stores] == [2, 1, 1]
     team.delete()
     assert [len(store.get_by_ids(["1"])) for store in (anna, beside)] == [0, 1]
+
+
+@pytest.mark.parametrize("filter", [{}, {"$and": []}, {"$and": [{}, {"$and": []}]}, And([])])
+async def test_a_filter_without_a_condition_deletes_nothing(tmp_path, filter):
+    with RecallVectorStore(tmp_path / "memory.db", CharEmbeddings()) as store:
+        store.add_texts(["one", "two"], ids=["1", "2"])
+        for ids in (None, ["1"]):
+            with pytest.raises(ValueError, match="no condition"):
+                store.delete(ids, filter=filter)
+            with pytest.raises(ValueError, match="no condition"):
+                await store.adelete(ids, filter=filter)
+        assert len(store.get_by_ids(["1", "2"])) == 2
