@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from inspect import ismemberdescriptor
 from typing import Any
 
@@ -14,6 +15,12 @@ from recall_core import format_scope
 USER_SCOPE = "user/{user_id}"
 USER, THREAD, ANYBODY = "user_id", "thread_id", "default"
 SIGNED_IN = "langgraph_auth_user_id"  # whom the LangGraph server knows; a client can't choose it
+
+USER_LIKE = "user"  # what is in names such as userId
+
+logger = logging.getLogger("recall_core")
+
+_warned: set[str] = set()
 
 Scope = str | Callable[[Mapping[str, Any]], str]
 
@@ -34,7 +41,18 @@ def find_names(context: object = None) -> dict[str, Any]:
 
 def find_scope(scope: Scope, names: Mapping[str, Any]) -> str:
     """Return the scope of a caller. Raises InvalidInputError if a template lacks a name."""
-    return scope(names) if callable(scope) else format_scope(scope, names)
+    if callable(scope):
+        return scope(names)
+    if names[USER] == ANYBODY and f"{{{USER}}}" in scope:
+        _warn_once(name for name in names if USER_LIKE in name.lower() and name != USER and names[name])
+    return format_scope(scope, names)
+
+
+def _warn_once(names: Iterable[str]) -> None:
+    """Warn of names that look like a user's, which would let all users share a memory."""
+    for name in set(names) - _warned:
+        _warned.add(name)
+        logger.warning("%r names no user, 'user_id' does; whoever speaks is taken for the user %r", name, ANYBODY)
 
 
 def _find_configurable() -> Mapping[str, Any]:

@@ -292,6 +292,46 @@ def test_without_a_user_the_memory_is_that_of_the_default_user(memory):
     assert memory.scopes() == ["user/default"]
 
 
+@pytest.mark.parametrize("name", ["userId", "user", "USERNAME"])
+def test_a_user_under_another_name_is_not_known_and_the_log_says_so_once(memory, caplog, monkeypatch, name):
+    monkeypatch.setattr("recall_langchain.callers._warned", set())
+    agent = create_agent(scripted(), [], middleware=[RecallMiddleware(memory)])
+    for _ in range(2):
+        agent.invoke(ask("Hello."), context={name: "alice"})
+    assert memory.scopes() == ["user/default"]
+    assert caplog.text.count(f"{name!r} names no user, 'user_id' does") == 1
+
+
+@pytest.mark.parametrize(("scope", "context"), [
+    ("of/{userId}", {"userId": "alice"}),
+    (lambda names: "of/" + names["userId"], {"userId": "alice"}),
+    ("user/{user_id}", {"user_id": "alice", "userId": "7"}),
+], ids=["template", "function", "both"])  # fmt: skip
+def test_who_is_known_under_another_name_is_no_cause_for_a_warning(memory, caplog, scope, context):
+    create_agent(scripted(), [], middleware=[RecallMiddleware(memory, scope=scope)]).invoke(ask("Hi."), context=context)
+    assert memory.count() == 2
+    assert caplog.text == ""
+
+
+def test_an_agent_that_is_called_by_a_tool_of_another_speaks_with_the_same_user(memory):
+    memory.add(COLOUR, scope="user/alice")
+    model = scripted("Ultramarine.")
+    inner = create_agent(model, [], middleware=[RecallMiddleware(memory)])
+
+    def ask_colleague(question: str) -> str:
+        """Ask a colleague."""
+        return inner.invoke(ask(question))["messages"][-1].text
+
+    outer = create_agent(
+        scripted(calling("ask_colleague", question=QUESTION), "Done."),
+        [ask_colleague],
+        middleware=[RecallMiddleware(memory)],
+    )
+    outer.invoke(ask("Find out."), context=ALICE)
+    assert "ultramarine" in system(model.seen[0])
+    assert memory.scopes() == ["user/alice"]
+
+
 def test_a_scope_can_be_made_of_other_names_or_by_a_function(memory):
     for scope in ("tenant/{tenant}/user/{user_id}", lambda names: f"tenant/{names['tenant']}/user/{names['user_id']}"):
         recall = RecallMiddleware(memory, scope=scope)
