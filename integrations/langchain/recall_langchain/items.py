@@ -11,12 +11,14 @@ from langgraph.store.base.embed import get_text_at_path
 
 from recall_core import And, Condition, Filter, NewRecord, Not, Record, View, derive_id, escape_segment
 from recall_core import unescape_segment as unescape
+from recall_core.drafting import MAX_TEXT
 from recall_core.filters import Operator
 
 KIND = "item"
 ALL = Condition("@kind", "eq", KIND)
 WHOLE = "$"
 PAGE_BREAK = "\f"
+COMPARED = 1000  # characters of a text that decide which one is greater
 OPERATORS: Mapping[str, Operator] = {"$eq": "eq", "$ne": "ne", "$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 
 Namespace = tuple[str, ...]
@@ -47,12 +49,18 @@ def check_namespace(namespace: Namespace) -> None:
 
 def find_texts(op: PutOp, fields: Sequence[str]) -> list[str]:
     """Return what of an item is to be found, one text for each vector: what lies at the paths of the operation, or at
-    those of the store.
+    those of the store, as far as a record can have it.
     """
     if op.index is False or op.value is None:
         return []
-    texts = [text for path in op.index or fields for text in _find_texts(op.value, path)]
-    return [text.replace(PAGE_BREAK, "\n") for text in texts if text.strip()]
+    texts, room = [], MAX_TEXT
+    for path in op.index or fields:
+        for text in _find_texts(op.value, path):
+            text = text[: max(room, 0)].replace(PAGE_BREAK, "\n")
+            if text.strip():
+                texts.append(text)
+                room -= len(text) + len(PAGE_BREAK)
+    return texts
 
 
 def to_record(
@@ -130,8 +138,8 @@ def _describe(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-# A value is filtered by its entries, at any depth, as metadata of hidden keys: "_a" and, within it, "_a/b". Lists are
-# compared as a whole, as JSON.
+# A value is filtered by its entries, at any depth, as metadata of hidden keys: "_a" and, within it, "_a/b". Lists, and
+# the rest of long texts, are compared as a whole: by what is derived from them.
 
 
 def _flatten(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -148,7 +156,9 @@ def _key(prefix: str, name: object) -> str:
 
 
 def _comparable(value: Any) -> Any:
-    return json.dumps(value, sort_keys=True) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return derive_id("list", json.dumps(value, sort_keys=True))
+    return value[:COMPARED] + derive_id(value) if isinstance(value, str) and len(value) > COMPARED else value
 
 
 def _find_conditions(prefix: str, filter: Mapping[str, Any]) -> Iterator[Filter]:

@@ -273,3 +273,23 @@ def test_values_stay_out_of_the_log(store, caplog):
     store.put(("a",), "k", {"text": "a secret"})
     store.search(("a",), query="a secret")
     assert "secret" not in caplog.text
+
+
+def test_a_value_longer_than_a_record_is_kept_whole_and_found_by_its_beginning(tmp_path):
+    long = "The boiler is in the cellar. " + "x" * 1_500_000
+    with RecallStore(tmp_path / "memory.db", scope="s") as store:
+        store.put(("a",), "long", {"text": long, "more": [long]})
+        store.put(("a",), "other", {"text": long + "x"})
+        assert store.get(("a",), "long").value == {"text": long, "more": [long]}
+        assert store.search(("a",), query="Where is the boiler?")[0].score is not None
+        assert [item.key for item in store.search(("a",), filter={"text": long})] == ["long"]
+        assert [item.key for item in store.search(("a",), filter={"text": {"$ne": long}})] == ["other"]
+        assert len(store.search(("a",), filter={"text": {"$gt": "The boiler"}})) == 2
+
+
+def test_a_list_is_not_what_it_is_written_as(tmp_path):
+    with RecallStore(tmp_path / "memory.db") as store:
+        store.put(("a",), "list", {"x": [1, 2]})
+        store.put(("a",), "text", {"x": "[1, 2]"})
+        assert [item.key for item in store.search(("a",), filter={"x": [1, 2]})] == ["list"]
+        assert [item.key for item in store.search(("a",), filter={"x": "[1, 2]"})] == ["text"]
