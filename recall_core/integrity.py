@@ -18,6 +18,7 @@ from .store.integrity import (
     Names,
     TermsBasis,
     examine_records,
+    examine_some,
     find_chunkless,
     find_damage,
     is_current,
@@ -49,7 +50,7 @@ def find_all(access: Access, clock: Clock, *, quick: bool = False) -> list[Damag
         return found
     if quick:
         return [*found, *find_chunkless(access, clock)]
-    return [*found, *_find_record_damage(access)]
+    return [*found, *_judge_records(access, examine_records(access))[0]]
 
 
 def examine_file(path: str, busy_timeout: float, clock: Clock, *, quick: bool = False) -> tuple[list[Damage], bool]:
@@ -116,7 +117,7 @@ def _repair(access: Access, clock: Clock, engine: Engine | None, note: Note | No
             break
         tell(repair_tables(access, kinds, clock))
         if engine is not None and kinds & CHUNK_KINDS:
-            tell(_reindex(access, engine))
+            tell(_reindex(access, engine, look.wrong))
         before, found = found, look.find_again(kinds)
     if engine is not None:
         engine.refresh()
@@ -126,9 +127,12 @@ def _repair(access: Access, clock: Clock, engine: Engine | None, note: Note | No
 
 
 class _Look:
-    """Looks at a file again and again while it is repaired, at its texts only if what they say may have changed."""
+    """Looks at a file again and again while it is repaired, but judges a text only once, and again if its chunks were
+    made anew: that takes longest. `wrong` are the keys of the records whose chunks have to be.
+    """
 
     def __init__(self, access: Access, clock: Clock) -> None:
+        self.wrong: list[int] = []
         self._access = access
         self._clock = clock
         self._of_records: list[Damage] | None = None
@@ -139,34 +143,38 @@ class _Look:
         if not is_current(self._access):
             return found
         if self._of_records is None:
-            self._of_records = list(_find_record_damage(self._access))
+            self._of_records, self.wrong = _judge_records(self._access, examine_records(self._access))
         return [*found, *self._of_records]
 
     def find_again(self, repaired: Set[str]) -> list[Damage]:
         """Examine the file after some kinds of damage were repaired."""
-        if repaired & (CHUNK_KINDS | HIDING):
+        if repaired & HIDING:
             self._of_records = None
+        elif repaired & CHUNK_KINDS and self._of_records is not None:
+            again, self.wrong = _judge_records(self._access, examine_some(self._access, self.wrong))
+            self._of_records = [*(one for one in self._of_records if one.kind not in CHUNK_KINDS), *again]
         return self.find()
 
 
-def _reindex(access: Access, engine: Engine) -> Iterator[str]:
+def _reindex(access: Access, engine: Engine, wrong: Sequence[int]) -> Iterator[str]:
     """Cut and segment records anew whose chunks are not what they have to be."""
-    basis = read_terms_basis(access)
-    wrong = (one for one in examine_records(access) if one.indexed and _judge(one, basis) is not None)
-    while some := list(islice(wrong, MARKED)):
+    records = examine_some(access, wrong)
+    while some := list(islice(records, MARKED)):
         mark_stale(access, some)
     yield f"cut and segmented {engine.indexer.reindex_stale()} records anew"
 
 
-def _find_record_damage(access: Access) -> Iterator[Damage]:
-    """Name the records that can't be read or used, and those whose chunks don't say what they say."""
+def _judge_records(access: Access, records: Iterator[Examined]) -> tuple[list[Damage], list[int]]:
+    """Name the records that can't be read or used, and those whose chunks don't say what they say; return the keys of
+    the latter, too.
+    """
     if "record" not in present_tables(access):
-        return
-    unreadable, broken = Names(), Names()
+        return [], []
+    unreadable, broken, wrong = Names(), Names(), list[int]()
     columns: dict[str, None] = {}
     by_kind = {kind: Names() for kind in sorted(CHUNK_KINDS)}
     basis = read_terms_basis(access)
-    for one in examine_records(access):
+    for one in records:
         if one.broken == "unreadable":
             unreadable.add(one.id)
         elif one.broken:
@@ -174,13 +182,14 @@ def _find_record_damage(access: Access) -> Iterator[Damage]:
             columns.update(dict.fromkeys(one.broken.split()))
         elif one.indexed and (kind := _judge(one, basis)) is not None:
             by_kind[kind].add(one.id)
+            wrong.append(one.key)
+    found = list[Damage]()
     if unreadable.count:
-        yield make_damage("record-unreadable", unreadable.count, records=unreadable.names)
+        found.append(make_damage("record-unreadable", unreadable.count, records=unreadable.names))
     if broken.count:
-        yield make_damage("record-broken", broken.count, detail=", ".join(columns), records=broken.names)
-    for kind, names in by_kind.items():
-        if names.count:
-            yield make_damage(kind, names.count, records=names.names)
+        found.append(make_damage("record-broken", broken.count, detail=", ".join(columns), records=broken.names))
+    found += [make_damage(kind, names.count, records=names.names) for kind, names in by_kind.items() if names.count]
+    return found, wrong
 
 
 def _judge(one: Examined, basis: TermsBasis) -> str | None:

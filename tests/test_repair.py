@@ -21,6 +21,7 @@ from recall_core import Memory
 from recall_core.integrity import examine_file, repair_file
 from recall_core.store import open_store
 from recall_core.store.integrity import MemoryAccess, keyword_index
+from recall_core.terms import describe_spans
 
 BOTH = ("small", "large")
 
@@ -150,6 +151,26 @@ def test_each_step_of_a_repair_is_told(damaged):
     with open_memory(path) as memory:
         assert memory.repair(progress=told.append).done == tuple(told)
     assert told == ["made the keyword index anew from the chunks", "let 1 chunks that are gone wait no more"]
+
+
+def test_a_repair_judges_each_text_once_and_again_only_those_that_were_made_anew(db_path, monkeypatch):
+    with open_memory(db_path) as memory:
+        memory.add_many({"text": f"note {number}", "id": str(number)} for number in range(10))
+    harm(
+        db_path,
+        "UPDATE chunk SET latin = 'spoiled' WHERE record_key IN (SELECT key FROM record WHERE id IN ('3', '7'))",
+    )
+    judged = []
+
+    def note(record, *arguments):
+        judged.append(record.id)
+        return describe_spans(record, *arguments)
+
+    with open_memory(db_path) as memory:
+        monkeypatch.setattr("recall_core.integrity.describe_spans", note)
+        done = memory.repair()
+    assert (done.done[-1], done.left) == ("cut and segmented 2 records anew", ())
+    assert sorted(judged) == sorted([*map(str, range(10)), "3", "7"])
 
 
 def test_a_memory_in_ram_is_examined_and_repaired():

@@ -3,7 +3,7 @@
 from .access import Access, MemoryAccess, open_access
 from .checks import TermsBasis, find_chunkless, find_damage, is_current, present_tables, read_terms_basis
 from .repairs import repair_tables
-from .rows import ChunkValues, Examined, Names, examine_records, mark_stale
+from .rows import ChunkValues, Examined, Names, examine_records, examine_some, mark_stale
 
 __all__ = [
     "Access",
@@ -13,6 +13,7 @@ __all__ = [
     "Names",
     "TermsBasis",
     "examine_records",
+    "examine_some",
     "find_chunkless",
     "find_damage",
     "is_current",

@@ -139,6 +139,13 @@ def examine_records(access: Access) -> Iterator[Examined]:
         first = batch[-1].key + 1
 
 
+def examine_some(access: Access, keys: Sequence[int]) -> Iterator[Examined]:
+    """Return those of these records that are there still, with their chunks."""
+    for key in keys:
+        with access.read() as connection:
+            yield from (one for one in _read_batch(connection, key, 1) if one.key == key)
+
+
 def find_vector_damage(access: Access) -> Iterator[Damage]:
     """Name the records whose vectors are damaged."""
     broken = Names()
