@@ -34,7 +34,7 @@ class Hosts:
 
         install(home or self.home)
         provider = plugins.memory.load_memory_provider("recall")
-        manager = MemoryManager()
+        manager = MemoryManager(external_prefetch_timeout=120)
         manager.add_provider(provider)
         manager.initialize_all(session_id=session, hermes_home=str(home or self.home), **{**CLI, **given})
         manager.recall = provider
@@ -44,7 +44,7 @@ class Hosts:
     def say(self, manager, user: str, assistant: str = "OK.", session: str = "s1", messages=None) -> None:
         """Let a turn be synced, and wait until it is."""
         manager.sync_all(user, assistant, session_id=session, messages=messages)
-        assert manager.flush_pending(timeout=30)
+        assert manager.flush_pending(timeout=120)
 
     def close(self) -> None:
         for manager in self.managers:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from agents import Hosts
 
-from recall_hermes import recalling
+from recall_hermes import files, provider, recalling
 
 
 @pytest.fixture
@@ -18,8 +20,16 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("HERMES_SKIP_UPDATE_CHECK", "1")
     monkeypatch.setenv("HOME", str(user))
-    monkeypatch.setattr(recalling, "BUDGET", 10.0)  # what is found must not depend on how busy the machine is
+    # What is found, and whether a file is closed, must not depend on how busy the machine is.
+    monkeypatch.setattr(recalling, "BUDGET", 120.0)
+    monkeypatch.setattr(provider, "PATIENCE", 120.0)
     return home
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Let nobody wait long for a file that is locked."""
+    monkeypatch.setattr(files, "SETTINGS", replace(files.SETTINGS, busy_timeout=0.1))
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_a_killed_agent_has_lost_nothing_of_a_turn(home, talk):
             from agents import start_agent
             agent = start_agent(SimpleNamespace(url={model.url!r}), "s1")
             agent.run_conversation("The code of the bicycle lock is 4711")
-            agent._memory_manager.flush_pending(timeout=30)
+            agent._memory_manager.flush_pending(timeout=120)
             print("answered", flush=True)
             sys.stdin.read()
         """

@@ -22,9 +22,9 @@ def in_child(work):
     ours, theirs = context.Pipe()
     child = context.Process(target=lambda: theirs.send_bytes(json.dumps(work()).encode()))
     child.start()
-    assert ours.poll(60), "the child hangs"
+    assert ours.poll(120), "the child hangs"
     answer = json.loads(ours.recv_bytes())
-    child.join(60)
+    child.join(120)
     return answer
 
 

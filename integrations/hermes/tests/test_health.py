@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from agents import call
 
 from recall_core import Memory
-from recall_hermes import RecallMemoryProvider
+from recall_hermes import RecallMemoryProvider, files
+from recall_hermes import provider as provider_module
 from recall_hermes.config import read_config
 from recall_hermes.health import read_failure
 from recall_hermes.names import config_file, memory_file
@@ -34,7 +36,7 @@ def test_a_memory_that_can_not_be_opened_is_opened_later_and_nothing_is_lost(hos
     assert len(warnings) == 1
 
 
-def test_a_locked_file_keeps_turns_waiting_and_status_says_so(hosts, home):
+def test_a_locked_file_keeps_turns_waiting_and_status_says_so(impatient, hosts, home):
     manager = hosts.start()
     hosts.say(manager, "first")
     hold = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN IMMEDIATE')"
@@ -144,16 +146,16 @@ def test_before_and_after_its_life_a_provider_answers(home):
     provider.on_session_end([])
     assert "error" in json.loads(provider.handle_tool_call("recall_search", {"query": "x"}))
     provider.initialize("s1", hermes_home=str(home), platform="cli")
-    began = time.monotonic()
     provider.shutdown()
     provider.shutdown()
-    assert time.monotonic() - began < 5
     assert provider.prefetch("Where do I live?") == ""
     assert {path.name for path in home.parent.iterdir()} == {"hermes", "user"}
     assert list((home.parent / "user").iterdir()) == []
 
 
-def test_a_shutdown_ends_while_another_process_holds_the_file_locked(hosts, home):
+def test_a_shutdown_ends_while_another_process_holds_the_file_locked(hosts, home, monkeypatch):
+    monkeypatch.setattr(provider_module, "PATIENCE", 1.0)
+    monkeypatch.setattr(files, "SETTINGS", replace(files.SETTINGS, busy_timeout=600.0))  # so long a write may wait
     manager = hosts.start()
     hosts.say(manager, "The boiler is in the cellar.")
     code = (
@@ -166,10 +168,17 @@ def test_a_shutdown_ends_while_another_process_holds_the_file_locked(hosts, home
     try:
         assert other.stdout.readline().strip() == b"locked"
         provider = manager.providers[-1]
-        provider.sync_turn("The ladder is in the attic.", "Noted.")
+        storing = threading.Thread(
+            target=provider.sync_turn, args=("The ladder is in the attic.", "Noted."), daemon=True
+        )
+        storing.start()
+        while not provider._transcript.waiting:
+            time.sleep(0.02)
         ending = threading.Thread(target=provider.shutdown, daemon=True)
         ending.start()
-        ending.join(10)  # each write that waits for the lock takes five, and there are several
+        ending.join(120)
         assert not ending.is_alive()
     finally:
-        other.communicate(timeout=10)
+        other.communicate(timeout=120)
+    storing.join(120)
+    assert not storing.is_alive()

@@ -38,7 +38,7 @@ def tell(manager, **arguments):
     manager.notify_memory_tool_write(
         json.dumps({"success": True}), arguments, build_metadata=lambda: {"session_id": "s1"}
     )
-    assert manager.flush_pending(timeout=30)
+    assert manager.flush_pending(timeout=120)
 
 
 def test_what_lies_in_the_files_is_taken_over_at_the_start(hosts, home, files):

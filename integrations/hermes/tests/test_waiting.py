@@ -14,6 +14,7 @@ import pytest
 from agents import call, telegram
 
 from recall_core import Memory
+from recall_hermes import provider
 from recall_hermes.health import read_failure
 from recall_hermes.names import WAITING, memory_file, state_folder
 
@@ -49,7 +50,7 @@ def stored(home):
         return {(record.text, record.scope) for record in memory.records(limit=100)}
 
 
-def test_a_turn_that_could_not_be_stored_until_the_end_is_when_an_agent_starts_again(hosts, home):
+def test_a_turn_that_could_not_be_stored_until_the_end_is_when_an_agent_starts_again(impatient, hosts, home):
     manager = hosts.start()
     with locking(memory_file(home)):
         manager.recall.sync_turn("The ladder is in the attic.", "Noted.", session_id="s1")
@@ -63,7 +64,8 @@ def test_a_turn_that_could_not_be_stored_until_the_end_is_when_an_agent_starts_a
     assert call(later, "status")["not stored yet"] == 0
 
 
-def test_a_turn_that_is_being_stored_when_the_host_ends_is_not_lost(hosts, home):
+def test_a_turn_that_is_being_stored_when_the_host_ends_is_not_lost(hosts, home, monkeypatch):
+    monkeypatch.setattr(provider, "PATIENCE", 1.0)
     manager = hosts.start()
     hosts.say(manager, "first")
     with locking(memory_file(home)):
@@ -98,11 +100,11 @@ def test_a_killed_process_has_lost_nothing_that_waited(hosts, home):
             child.stdin.write("\n")
             assert child.stdout.readline() == "kept\n"
             os.kill(child.pid, signal.SIGKILL)
-            child.wait(30)
+            child.wait(120)
     assert "attic" in hosts.start("s2").prefetch_all("Where is the ladder?")
 
 
-def test_what_waited_belongs_to_whoever_said_it_whoever_stores_it(hosts, home):
+def test_what_waited_belongs_to_whoever_said_it_whoever_stores_it(impatient, hosts, home):
     manager = hosts.start("a", **telegram("1"))
     with locking(memory_file(home)):
         manager.recall.sync_turn("My favourite fruit is apricot", "OK.", session_id="a")
@@ -113,7 +115,7 @@ def test_what_waited_belongs_to_whoever_said_it_whoever_stores_it(hosts, home):
     assert "apricot" in hosts.start("c", **telegram("1")).prefetch_all("What is my favourite fruit?")
 
 
-def test_no_secret_waits_on_the_disk_and_nobody_else_may_read_what_does(hosts, home):
+def test_no_secret_waits_on_the_disk_and_nobody_else_may_read_what_does(impatient, hosts, home):
     manager = hosts.start()
     with locking(memory_file(home)):
         author = {"id": "1", "name": "password: hunter2secret"}
@@ -126,7 +128,7 @@ def test_no_secret_waits_on_the_disk_and_nobody_else_may_read_what_does(hosts, h
     assert not any("hunter2secret" in text for text, _ in stored(home))
 
 
-def test_what_waits_is_stored_once_though_two_agents_know_of_it(hosts, home):
+def test_what_waits_is_stored_once_though_two_agents_know_of_it(impatient, hosts, home):
     first, second = hosts.start("s1"), hosts.start("s2")
     with locking(memory_file(home)):
         first.recall.sync_turn("The ladder is in the attic.", "Noted.", session_id="s1")
@@ -147,7 +149,7 @@ def test_a_file_of_what_waits_that_can_not_be_read_is_told_and_set_aside(hosts, 
     assert read_failure(home).count == 1
 
 
-def test_a_turn_that_was_taken_back_while_the_file_was_locked_goes_when_that_is_possible(hosts, home):
+def test_a_turn_that_was_taken_back_while_the_file_was_locked_goes_when_that_is_possible(impatient, hosts, home):
     manager = hosts.start()
     history = [{"role": "user", "content": "x"}]
     manager.recall.sync_turn("I live in Ghent", "OK.", session_id="s1", messages=history)
