@@ -27,6 +27,7 @@ from recall_core.vectors import normalize
 
 HERE = Path(__file__).parent
 DIMENSIONS = 16
+WRITES = 300  # records that a worker writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,7 @@ def _work(work: str, path: str, number: int) -> None:
 
 
 def _write(memory: Memory, number: int) -> Iterator[object]:
-    for place in range(500):
+    for place in range(WRITES):
         yield memory.add(f"writer {number} says {place}: 部署 {place * 7919}", scope=f"user/{number}")
 
 

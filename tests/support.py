@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < deadline, "what is waited for does not happen"
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 class FixedClock:

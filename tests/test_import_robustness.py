@@ -117,7 +117,7 @@ def test_an_import_that_is_killed_is_completed_by_another(tmp_path, after):
     file.write_text(
         "".join(json.dumps({"id": f"{number:05}", "text": f"note {number}"}) + "\n" for number in range(4000))
     )
-    code = (  # at the half it waits to be killed
+    code = (  # half-way it waits to be killed
         "import sys; from recall_core import Memory; memory = Memory.open(sys.argv[1], embedder=None);"
         "tell = lambda done: (print(done, flush=True), done > 2000 and sys.stdin.read());"
         "memory.import_(sys.argv[2], batch=20, progress=tell)"

@@ -8,7 +8,7 @@ import sys
 import pytest
 from cli_support import start_waiting
 from maintenance_support import fill, find_term
-from store_support import beside, embedder, faults, finish, release, run_python, start, vector_faults
+from store_support import WRITES, beside, embedder, faults, finish, release, run_python, start, vector_faults
 from support import LIMIT, wait_until
 
 from recall_core import Memory
@@ -37,17 +37,17 @@ def test_all_commands_at_once_and_a_writer_do_no_harm(db_path, monkeypatch):
         memory.add_many({"text": f"unimportant {number}", "importance": 0.1} for number in range(300))
     monkeypatch.chdir(db_path.parent)
     writer = start("write", db_path, 7)
-    release(db_path, writer)
     workers = {name: recall(db_path, *arguments) for name, arguments in COMMANDS.items()}
+    release(db_path, writer)
     for name, worker in workers.items():
         out, err = worker.communicate(timeout=LIMIT)
         assert worker.returncode == 0, (name, out, err)
         assert [line for line in err.splitlines() if not any(part in line for part in LATER)] == []
-    assert finish(writer).count == 500
+    assert finish(writer).count == WRITES
     assert faults(db_path) == faults(db_path.with_name("copy.db")) == []
     assert [file.name for file in db_path.parent.iterdir() if "partial" in file.name] == []
     with Memory.open(db_path, embedder=embedder()) as memory:
-        assert memory.count() == 400 + 500
+        assert memory.count() == 400 + WRITES
         assert vector_faults(memory) == []
         assert memory.stats().notes == ()
         assert memory.words() == ["灰度发布平台", "项目部署"]

@@ -8,13 +8,13 @@ import sys
 import time
 
 import pytest
-from store_support import embedder, faults, finish, release, start, use_small_index, vector_faults
+from store_support import WRITES, embedder, faults, finish, release, start, use_small_index, vector_faults
 from support import wait_until
 
 from recall_core import Memory
 
-WRITERS, READERS, RECORDS = 8, 2, 500
-KILLS = 20
+WRITERS, READERS = 8, 2
+KILLS = 10
 
 
 def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsys):
@@ -28,19 +28,19 @@ def test_eight_processes_write_into_one_fresh_file_while_two_read(db_path, capsy
 
     worst = max(report.worst for report in written)
     worst_read = max(report.worst for report in read)
-    rate = WRITERS * RECORDS / max(report.seconds for report in written)
+    rate = WRITERS * WRITES / max(report.seconds for report in written)
     with capsys.disabled():
         sys.stdout.write(
             f"\n{rate:.0f} records/s, worst write {worst:.2f} s, worst read {worst_read:.2f} s, "
             f"longest log {longest_log / 1e6:.0f} MB\n"
         )
-    assert all(report.count == RECORDS for report in written)
+    assert all(report.count == WRITES for report in written)
     assert all(report.count > 0 for report in read)
     assert longest_log < 100e6  # bytes; it begins anew although there is always somebody who reads or writes
     assert faults(db_path) == []
     with Memory.open(db_path, embedder=embedder()) as memory:
-        assert (memory.flush(), memory.count()) == (0, WRITERS * RECORDS)
-        assert [memory.count(f"user/{number}") for number in range(WRITERS)] == [RECORDS] * WRITERS
+        assert (memory.flush(), memory.count()) == (0, WRITERS * WRITES)
+        assert [memory.count(f"user/{number}") for number in range(WRITERS)] == [WRITES] * WRITERS
         assert vector_faults(memory) == []
 
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import pytest
 from maintenance_support import fill, found
-from store_support import embedder, faults, finish, release, run_python, start, use_small_index, vector_faults
+from store_support import WRITES, embedder, faults, finish, release, run_python, start, use_small_index, vector_faults
 from support import LIMIT
 
 from recall_core import Memory
@@ -116,14 +116,14 @@ def test_other_processes_go_on_reading_and_writing(db_path):
         for part in range(3):
             memory.delete([f"{number:05}" for number in range(part, 1000, 5)])
             assert memory.vacuum().bytes_after > 0
-    assert finish(writer).count == 500
+    assert finish(writer).count == WRITES
     reader.stdin.close()
     assert (reader.wait(LIMIT), reader.stderr.read()) == (0, "")
     assert int(reader.stdout.read()) > 0
     reader.stdout.close()
     reader.stderr.close()
     with open_memory(db_path) as memory:
-        assert memory.count(scope="user/7") == 500
+        assert memory.count(scope="user/7") == WRITES
         assert vector_faults(memory) == []
     assert faults(db_path) == []
 
