@@ -143,5 +143,5 @@ $(TOOL)/installed-uv:
 	@rm -rf $(TOOL)
 	@"$(wordlist 2,99,$(FOUND))" -m venv $(TOOL) || \
 	    { echo "Python could not make an environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@$(TOOL)/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
+	@$(TOOL)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 60 --retries 8 "uv>=0.9"
 	@touch $@
