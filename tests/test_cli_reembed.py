@@ -81,13 +81,13 @@ def test_the_command_refuses_another_target_while_a_move_is_unfinished(db_path, 
 
 
 @needs_kill
-def test_ctrl_c_ends_the_command_between_two_batches(db_path):
-    fill(db_path, 1000, HashedEmbedder(OLD))
-    worker = start_waiting(db_path, "reembed", "reembed", "--model", "default")
+def test_ctrl_c_ends_the_command_between_two_batches(db_path, folder):
+    fill(db_path, 2000, HashedEmbedder(OLD))
+    worker = start_waiting(db_path, "reembed", "reembed", "--model", folder)
     with Memory.open(db_path, embedder=None) as memory:
         wait_until(lambda: models(memory).get("memory:next", ("", 0))[1] > 0)
         worker.send_signal(signal.SIGINT)
         out, err = worker.communicate(timeout=LIMIT)
     assert (worker.returncode, out) == (130, "")
     assert err.startswith("recall: stopped; ")
-    assert_works(db_path, 1000)
+    assert_works(db_path, 2000)
