@@ -140,3 +140,8 @@ def prepare_search(view: Hosting) -> None:
     Raises EmbeddingError.
     """
     view._engine.searcher.prepare(view.scope)
+
+
+def count_waiting(view: Hosting) -> int:
+    """Return how many chunks of a view's records wait for a vector."""
+    return view._engine.store.pending.count_selected(view._select())

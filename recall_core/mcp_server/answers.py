@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..counts import Count
 from ..errors import InvalidInputError, RecordNotFoundError
+from ..hosting import count_waiting
 from ..models import Json, Mode, Record
+from ..times import to_micros
 from . import shapes
+from .budget import RESULT, fit
 from .shapes import Context, Counted, Found, Got, Listed, Removed, State, Stored
 
 if TYPE_CHECKING:  # they are imported by who opens the file
@@ -20,7 +23,9 @@ if TYPE_CHECKING:  # they are imported by who opens the file
 MOST = 50  # memories in one result
 DAY = 86_400
 COUNTS = 20
-LONGEST_CONTEXT = 20_000
+COUNTED = 0.25  # of a result that each kind of counts may take
+LONGEST_CONTEXT = 8_000  # characters
+LONGEST_TTL = 36_500  # days
 
 
 class Answers:
@@ -48,17 +53,19 @@ class Answers:
 
     def store(self, text: str, **arguments: Any) -> Stored:
         """Store a text; the same text in the same scope is kept once, and counts as new."""
-        if not text.strip():
-            raise InvalidInputError("text is empty; give one fact, preference or decision as a sentence")
         ttl_days = arguments.pop("ttl_days")
-        ttl = None if ttl_days is None else ttl_days * DAY
-        record = self.view().add(text, source=self._client, ttl=ttl, on_duplicate="touch", **arguments)
-        return self._show_stored(record)
+        ttl = None if ttl_days is None else _count_seconds(ttl_days)
+        record = self.view().add(_check_text(text), source=self._client, ttl=ttl, on_duplicate="touch", **arguments)
+        return self._show_stored(record, existed=record.created_at != record.updated_at)
 
     def search(self, query: str, *, mode: Mode, limit: int, **arguments: Any) -> Found:
         """Search the scope."""
+        since, until = arguments["since"], arguments["until"]
+        if since is not None and until is not None and to_micros(since, "since") >= to_micros(until, "until"):
+            raise InvalidInputError(f"since is {since} and until is {until}, with no time between; exchange them")
         hits = self.view().search(query, mode=mode, limit=check_limit(limit), **arguments)
-        return Found(memories=shapes.show_hits(hits, self._scope), mode=hits.mode, degraded=hits.degraded)
+        shown = shapes.show_hits(hits, self._scope)
+        return Found(memories=shown, left_out=len(hits) - len(shown), mode=hits.mode, degraded=hits.degraded)
 
     def get(self, id: str, offset: int = 0) -> Got:
         """Return one memory, its text from `offset` on. Raises RecordNotFoundError."""
@@ -66,14 +73,15 @@ class Answers:
         record = self._find(view, id)
         if not 0 <= offset <= len(record.text):
             raise InvalidInputError(f"offset is {offset}; the text has {len(record.text)} characters")
-        shown = shapes.show_record(record, self._scope, offset=offset)
-        return Got(memory=shown, links=[shapes.show_link(link) for link in view.links(id)])
+        return shapes.show_got(record, view.links(id), self._scope, offset)
 
     def update(self, id: str, *, ttl_days: float | None, **changes: Json) -> Stored:
-        """Change what is given, None: not given. Raises RecordNotFoundError."""
+        """Change what is given, None: not given; a memory of 0 days is kept. Raises RecordNotFoundError."""
         given = {name: value for name, value in changes.items() if value is not None}
+        if "text" in given:
+            _check_text(given["text"])
         if ttl_days is not None:
-            given["ttl"] = ttl_days * DAY
+            given["ttl"] = None if ttl_days == 0 else _count_seconds(ttl_days)
         if not given:
             raise InvalidInputError("nothing to change was given; give text, tags, importance, metadata or ttl_days")
         view = self.view()
@@ -96,18 +104,18 @@ class Answers:
         where: dict[str, Json] = {"@tags": {"$any": list(tags)}} if tags else {}
         where |= {} if session is None else {"@session": session}
         page = view.records(scope=scope, where=where, limit=limit + 1, newest_first=True, offset=start)
-        each = shapes.share(min(len(page), limit))
+        shown = shapes.show_records(page[:limit], self._scope)
         return Listed(
-            memories=[shapes.show_record(record, self._scope, limit=each) for record in page[:limit]],
+            memories=shown,
             total=view.count(scope, where),
-            next_cursor=str(start + limit) if len(page) > limit else None,
+            next_cursor=str(start + len(shown)) if len(page) > len(shown) else None,
         )
 
     def describe(self) -> State:
         """Return what the scope holds."""
         view = self.view()
         assert self._memory is not None
-        stats, counts, period = self._memory.stats(), view.breakdown(limit=COUNTS), view.period()
+        counts, period = view.breakdown(limit=COUNTS), view.period()
         return State(
             memories=counts.records,
             first=None if period is None else shapes.show_time(period[0]),
@@ -115,8 +123,8 @@ class Answers:
             tags=_show_counts(counts.tags),
             kinds=_show_counts(counts.kinds),
             scopes=_show_counts(counts.scopes, self._scope),
-            waiting=stats.pending,
-            degraded=stats.degraded,
+            waiting=count_waiting(view),
+            degraded=self._memory.stats().degraded,
             version=__version__,
         )
 
@@ -136,8 +144,9 @@ class Answers:
             )
         return found[0]
 
-    def _show_stored(self, record: Record) -> Stored:
-        return Stored(id=record.id, memory=shapes.show_record(record, self._scope, limit=shapes.FOUND_CHARS))
+    def _show_stored(self, record: Record, *, existed: bool = True) -> Stored:
+        memory = shapes.show_record(record, self._scope, shapes.LISTED)
+        return Stored(id=record.id, existed=existed, memory=memory)
 
 
 def check_limit(limit: int) -> int:
@@ -145,6 +154,20 @@ def check_limit(limit: int) -> int:
     if not 1 <= limit <= MOST:
         raise InvalidInputError(f"limit is {limit}; choose 1 to {MOST}, and ask again for more")
     return limit
+
+
+def _check_text(text: str) -> str:
+    if not any(character.isprintable() and not character.isspace() for character in text):
+        raise InvalidInputError("text is empty; give one fact, preference or decision as a sentence")
+    return text
+
+
+def _count_seconds(ttl_days: float) -> float:
+    if not 0 < ttl_days <= LONGEST_TTL:
+        raise InvalidInputError(
+            f"ttl_days is {ttl_days:g}; give days above 0, at most {LONGEST_TTL}, or leave it out to keep the memory"
+        )
+    return ttl_days * DAY
 
 
 def _read_cursor(cursor: str | None) -> int:
@@ -158,4 +181,5 @@ def _read_cursor(cursor: str | None) -> int:
 def _show_counts(counts: Sequence[Count], base: str = "") -> list[Counted]:
     """Return counts; scopes are shown as paths below `base`, itself as a dot."""
     names = [(one.name or "")[len(base) :].removeprefix("/") or "." for one in counts]
-    return [Counted(name=name, memories=one.records) for name, one in zip(names, counts, strict=True)]
+    shown = fit(names, RESULT * COUNTED)
+    return [Counted(name=name, memories=one.records) for name, one in zip(shown, counts, strict=False)]

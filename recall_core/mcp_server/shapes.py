@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from ..models import Hit, Json, Link, Record
+from .budget import RESULT, find_end, fit, weigh
 
-FOUND_CHARS = 1_200  # characters of a text in a list; get_memory has the rest
-WHOLE_CHARS = 20_000  # of a text that is asked for by its id; clients cut off longer results
-SHARED_CHARS = 24_000  # of all texts of one result
-METADATA_CHARS = 2_000  # of metadata as JSON; larger ones are left out
-TAGS = 50
+FRAME = 100.0  # tokens of a result around its memories
+LISTED = 600.0  # of a memory in a list; get_memory has the rest of it
+PART = 0.25  # of a memory that its tags may take, and its links
+SHORTEST = 40  # characters of a text that are shown in any case
+
+One = TypeVar("One")
 
 
 # Not slotted: the SDK looks for defaults on the class, where slots would stand.
@@ -25,6 +27,7 @@ class Remembered:
     text: str
     scope: str
     tags: list[str]
+    tags_left_out: int  # how many there are beside these
     kind: str
     role: str | None
     session: str | None
@@ -47,6 +50,7 @@ class Found:
     """What a search found, best first."""
 
     memories: list[Remembered]
+    left_out: int  # found as well, but too much for one result
     mode: str
     degraded: str | None  # what the search could not do
 
@@ -75,13 +79,15 @@ class Got:
 
     memory: Remembered
     links: list[Related]
+    links_left_out: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A memory as it was stored."""
+    """A memory as it is stored now."""
 
     id: str
+    existed: bool  # the text was stored before: its tags, importance, metadata and expiry are as they were
     memory: Remembered
 
 
@@ -112,7 +118,7 @@ class State:
     tags: list[Counted]
     kinds: list[Counted]
     scopes: list[Counted]
-    waiting: int  # chunks of the whole file that have no vector yet
+    waiting: int  # parts of texts that have no vector yet
     degraded: str | None
     version: str
 
@@ -126,18 +132,56 @@ class Context:
 
 
 def show_record(
-    record: Record, base: str, *, limit: int = WHOLE_CHARS, offset: int = 0, hit: Hit | None = None
+    record: Record, base: str, tokens: float = RESULT - FRAME, *, offset: int = 0, hit: Hit | None = None
 ) -> Remembered:
-    """Return a record with at most `limit` characters of its text, its scope as a path below `base`."""
-    end = offset + limit
+    """Return a record with as much of its text, tags and metadata as `tokens` allow, its scope as a path below `base`.
+    Of a hit that is longer, the part that was found is shown.
+    """
+    frame = _show_frame(record, base, tokens, hit)
+    room = tokens - weigh(asdict(frame))
+    if hit is not None and find_end(record.text, 0, room) < hit.chunk.end:
+        offset = hit.chunk.start
+    end = min(max(find_end(record.text, offset, room), offset + SHORTEST), len(record.text))
     longer = end < len(record.text)
+    return replace(
+        frame, text=record.text[offset:end], offset=offset, truncated=longer or offset > 0,
+        next_offset=end if longer else None,
+    )  # fmt: skip
+
+
+def show_records(records: Sequence[Record], base: str) -> list[Remembered]:
+    """Return the first of some records, as many as fit into one result."""
+    return _share(records, lambda record, tokens: show_record(record, base, tokens))
+
+
+def show_hits(hits: Sequence[Hit], base: str) -> list[Remembered]:
+    """Return the best hits, as many as fit into one result."""
+    return _share(hits, lambda hit, tokens: show_record(hit.record, base, tokens, hit=hit))
+
+
+def _share(found: Sequence[One], show: Callable[[One, float], Remembered]) -> list[Remembered]:
+    """Show some memories, each with an equal share of what the ones before have left."""
+    left, shown = RESULT - FRAME, list[Remembered]()
+    for place, one in enumerate(found):
+        memory = show(one, min(LISTED, left / (len(found) - place)))
+        left -= weigh(asdict(memory))
+        if left < 0 and shown:
+            break
+        shown.append(memory)
+    return shown
+
+
+def _show_frame(record: Record, base: str, tokens: float, hit: Hit | None) -> Remembered:
+    """Return all of a record but its text; of tags and metadata what fits beside that."""
     metadata = dict(record.metadata)
-    large = len(json.dumps(metadata, ensure_ascii=False)) > METADATA_CHARS
+    large = weigh(metadata) > tokens * 2 * PART
+    tags = fit(record.tags, tokens * PART)
     return Remembered(
         id=record.id,
-        text=record.text[offset:end],
+        text="",
         scope=record.scope[len(base) :].removeprefix("/"),
-        tags=list(record.tags[:TAGS]),
+        tags=tags,
+        tags_left_out=len(record.tags) - len(tags),
         kind=record.kind,
         role=record.role,
         session=record.session,
@@ -148,37 +192,23 @@ def show_record(
         created_at=show_time(record.created_at),
         updated_at=show_time(record.updated_at),
         expires_at=None if record.expires_at is None else show_time(record.expires_at),
-        offset=offset,
-        truncated=longer or offset > 0,
-        next_offset=end if longer else None,
+        offset=0,
+        truncated=False,
+        next_offset=None,
         relevance=None if hit is None else round(hit.relevance, 4),
         why=None if hit is None else str(hit.why),
     )
 
 
-def show_hits(hits: Sequence[Hit], base: str) -> list[Remembered]:
-    """Return hits, each with the beginning of what was found in it."""
-    return [
-        show_record(hit.record, base, limit=share(len(hits)), offset=_find_start(hit, share(len(hits))), hit=hit)
-        for hit in hits
-    ]
-
-
-def show_link(link: Link) -> Related:
-    """Return a link."""
-    return Related(source=link.source, target=link.target, kind=link.kind)
+def show_got(record: Record, links: Sequence[Link], base: str, offset: int) -> Got:
+    """Return a record from `offset` of its text on, with its links."""
+    related = [Related(source=link.source, target=link.target, kind=link.kind) for link in links]
+    shown = related[: len(fit([asdict(one) for one in related], RESULT * PART))]
+    room = RESULT - FRAME - weigh([asdict(one) for one in shown])
+    memory = show_record(record, base, room, offset=offset)
+    return Got(memory=memory, links=shown, links_left_out=len(related) - len(shown))
 
 
 def show_time(time: datetime) -> str:
     """Return a time as ISO 8601 in UTC, such as 2026-01-31T09:30:00Z."""
     return time.isoformat().replace("+00:00", "Z")
-
-
-def share(count: int) -> int:
-    """Return how many characters each of `count` texts of one result may have."""
-    return min(FOUND_CHARS, SHARED_CHARS // max(count, 1))
-
-
-def _find_start(hit: Hit, limit: int) -> int:
-    """Return where to begin: with the whole text if it fits, else with the chunk that was found."""
-    return 0 if hit.chunk.end <= limit else hit.chunk.start

@@ -15,7 +15,13 @@ def tell_found(found: Found) -> str:
     degraded = [f"Note: {quote_line(found.degraded, 300)}"] if found.degraded else []
     if not found.memories:
         return "\n".join(["Nothing found.", *degraded])
-    return "\n".join([f"{_count(len(found.memories))} found. {NOTE}", *degraded, *map(tell_memory, found.memories)])
+    rest = (
+        [f"{found.left_out} more are too much for one result: ask for fewer, or more exactly."]
+        if found.left_out
+        else []
+    )
+    head = f"{_count(len(found.memories))} found. {NOTE}"
+    return "\n".join([head, *degraded, *map(tell_memory, found.memories), *rest])
 
 
 def tell_listed(listed: Listed) -> str:
@@ -30,12 +36,17 @@ def tell_listed(listed: Listed) -> str:
 def tell_got(got: Got) -> str:
     """Return one memory."""
     links = [f"[{quote_line(one.source)}] {quote_line(one.kind)} [{quote_line(one.target)}]" for one in got.links]
-    return "\n".join([NOTE, tell_memory(got.memory), *links])
+    rest = [f"({got.links_left_out} more links)"] if got.links_left_out else []
+    return "\n".join([NOTE, tell_memory(got.memory), *links, *rest])
 
 
 def tell_stored(stored: Stored) -> str:
     """Return the id under which something was stored."""
-    return f"Stored as [{quote_line(stored.id)}]:\n{tell_memory(stored.memory)}"
+    id = quote_line(stored.id)
+    if not stored.existed:
+        return f"Stored as [{id}]:\n{tell_memory(stored.memory)}"
+    stays = "its tags, importance, metadata and expiry stay as they were; update_memory changes them"
+    return f"Stored already as [{id}], {stays}:\n{tell_memory(stored.memory)}"
 
 
 def tell_updated(stored: Stored) -> str:
@@ -64,10 +75,12 @@ def tell_state(state: State) -> str:
 
 def tell_memory(memory: Remembered) -> str:
     """Return a memory: a line of facts that begins with its id, and the text as a quotation."""
-    facts = [memory.created_at[:16].replace("T", " ")]
+    facts = [_minute(memory.created_at)]
     facts += [] if memory.relevance is None else [f"relevance {memory.relevance:.2f}"]
     facts += [f"{name} {quote_line(value)}" for name, value in _names(memory) if value]
+    facts += [f"expires {_minute(memory.expires_at)}"] if memory.expires_at else []
     facts += ["tags " + " ".join(quote_line(tag) for tag in memory.tags)] if memory.tags else []
+    facts += [f"{memory.tags_left_out} more tags"] if memory.tags_left_out else []
     quoted = quote_memory(memory.text, 2 * len(memory.text) + 100)
     if memory.next_offset is not None:
         rest = f"\n(goes on: get_memory with offset {memory.next_offset})"
@@ -78,6 +91,10 @@ def tell_memory(memory: Remembered) -> str:
 
 def _names(memory: Remembered) -> Sequence[tuple[str, str | None]]:
     return ("scope", memory.scope), ("session", memory.session), ("role", memory.role), ("from", memory.source)
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
 
 
 def _counts(counts: Sequence[Counted]) -> str:

@@ -21,6 +21,8 @@ from .shapes import Found, Got, Listed, Removed, State, Stored
 
 logger = logging.getLogger("recall_core")
 
+LONGEST_ERROR = 1_000  # characters
+
 Shape = TypeVar("Shape")
 
 Id = Annotated[str, Field(description="The id of a memory, as other tools show it in brackets.")]
@@ -35,6 +37,7 @@ Until = Annotated[str | None, Field(description="Only before this time.")]
 Importance = Annotated[float, Field(description="0 to 1; unimportant memories are cleaned up first.")]
 NewImportance = Annotated[float | None, Field(description="0 to 1; left out: as it is.")]
 Days = Annotated[float | None, Field(description="Forget it after so many days; left out: keep it.")]
+NewDays = Annotated[float | None, Field(description="Forget it so many days from now; 0: keep it; left out: as it is.")]
 Metadata = Annotated[dict[str, Any] | None, Field(description="Facts to filter by, a JSON object.")]
 Text = Annotated[str, Field(description="One fact, preference or decision that can be understood alone.")]
 NewText = Annotated[str | None, Field(description="The new text; left out: as it is.")]
@@ -98,7 +101,7 @@ class Tools:
         tags: Tags = None,
         importance: NewImportance = None,
         metadata: Metadata = None,
-        ttl_days: Days = None,
+        ttl_days: NewDays = None,
     ) -> Annotated[CallToolResult, Stored]:
         """Change a memory that is outdated or wrong. What is left out stays; tags and metadata are replaced whole."""
         changes = {"text": text, "tags": tags, "importance": importance, "metadata": metadata}
@@ -138,7 +141,7 @@ class Tools:
         self,
         query: Query,
         ctx: Context,
-        max_chars: Annotated[int, Field(description="Its greatest length, 300 to 20000.")] = 2000,
+        max_chars: Annotated[int, Field(description="Its greatest length, 300 to 8000.")] = 2000,
         scope: Scope = "",
     ) -> Annotated[CallToolResult, ContextBlock]:
         """Return one block with what is remembered on a question, quoted, ready to be put into a prompt."""
@@ -180,14 +183,20 @@ async def _answer(ctx: Context, work: Callable[[], Shape], tell: Callable[[Shape
 
 
 async def run_in_thread(work: Callable[[], Shape]) -> Shape:
-    """Run work that blocks. Whatever it raises becomes an error that a client shows to its model."""
+    """Run work that blocks. Whatever it raises becomes an error, of some lines, that a client shows to its model."""
     try:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except RecallError as error:
-        raise ToolError(str(error)) from error
+        raise ToolError(_shorten(str(error))) from error
     except Exception as error:
         logger.exception("a call failed")
         raise ToolError(
             f"the memory failed unexpectedly ({type(error).__name__}); nothing is lost: try again, and see the "
             "server's log or run recall doctor"
         ) from error
+
+
+def _shorten(message: str) -> str:
+    """Return a message, which may quote a very long argument, without its middle."""
+    half = LONGEST_ERROR // 2
+    return message if len(message) <= LONGEST_ERROR else f"{message[:half]} … {message[-half:]}"

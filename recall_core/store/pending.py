@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import apsw
 
-from .compile import SQLValue
+from ..filters import Selection
+from .compile import SQLValue, compile_selection
 from .connection import select, select_one
 from .database import Database
 from .protocols import Backlog, PendingChunk, Space
@@ -139,6 +140,16 @@ class PendingTable:
         """Count the chunks that wait, by their state at `now` (microseconds)."""
         with self._database.read() as connection:
             return Backlog(*select(connection, COUNT, (now, most_failures))[0])
+
+    def count_selected(self, selection: Selection) -> int:
+        """Count the chunks that wait of the selected records."""
+        clause = compile_selection(selection)
+        sql = f"""
+        SELECT count(*) FROM pending JOIN chunk ON chunk.key = chunk_key JOIN record ON record.key = chunk.record_key
+        WHERE {clause.sql}
+        """
+        with self._database.read() as connection:
+            return int(select(connection, sql, clause.bindings)[0][0])
 
     def errors(self, limit: int) -> list[tuple[str, int]]:
         """Return the last errors of the chunks that wait, the most frequent first, and how many have each."""
