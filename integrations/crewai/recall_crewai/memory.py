@@ -23,13 +23,14 @@ from crewai.memory.utils import join_scope_paths, sanitize_scope_name
 from pydantic import Field
 
 from recall_core import DEFAULT, And, Filter, Settings, strip_context
+from recall_core.errors import RecallError, StoreError
 from recall_core.opening import Source
 
 from .analysis import NO_ANALYSIS, extract_memories
 from .matches import RecallMatch, add_note, to_match
 from .paths import is_within, name_segment, to_scope
 from .records import find_where, to_memory_record, to_new_record, visible_to
-from .reporting import reporting
+from .reporting import report, reporting
 from .storage import MOST, RecallStorage
 
 QUERIES = 3  # that a language model may make of a long one
@@ -202,16 +203,29 @@ class RecallMemory(Memory):
             )  # fmt: skip
 
     def _store(self, records: Any) -> list[MemoryRecord]:
-        """Store records; one that says what a stored one of the same scope, source and privacy says is that one."""
-        view, redact = self.storage.view, self.storage.redact
+        """Store records. One that never can be stored keeps no other out; what it raised is raised at the end."""
         stored: list[MemoryRecord] = []
+        refused: RecallError | None = None
         for record in records:
-            new = to_new_record(record, None, redact=redact, on_duplicate="touch")
-            (found,) = view.change([new])
-            if (found.kind, found.source) != (new.kind, new.source):
-                (found,) = view.change([to_new_record(record, None, redact=redact)])
-            stored.append(to_memory_record(found, view.scope))
+            try:
+                stored.append(self._store_once(record))
+            except StoreError:
+                raise
+            except RecallError as error:
+                report(self.storage, 1, error)
+                refused = error
+        if refused is not None:
+            raise refused
         return stored
+
+    def _store_once(self, record: MemoryRecord) -> MemoryRecord:
+        """Store a record; if it says what a stored one of the same scope, source and privacy says, it is that one."""
+        view, redact = self.storage.view, self.storage.redact
+        new = to_new_record(record, None, redact=redact, on_duplicate="touch")
+        (found,) = view.change([new])
+        if (found.kind, found.source) != (new.kind, new.source):
+            (found,) = view.change([to_new_record(record, None, redact=redact)])
+        return to_memory_record(found, view.scope)
 
     def _ask(self, query: str, path: str | None, depth: str) -> tuple[list[str], datetime | None]:
         """Return the queries to search for, and since when: the one given, or what a language model makes of a long

@@ -37,10 +37,15 @@ def reporting(storage: Any, count: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if storage.reported is not error:
-            logger.error("%d memories were NOT stored in %r: %s", count, storage, error)
-        storage.reported = error
+        report(storage, count, error)
         raise
+
+
+def report(storage: Any, count: int, error: Exception) -> None:
+    """Log what kept `count` memories from being stored, unless it was logged already."""
+    if storage.reported is not error:
+        logger.error("%d memories were NOT stored in %r: %s", count, storage, error)
+    storage.reported = error
 
 
 def _concerns_us(source: Any) -> bool:

@@ -265,6 +265,19 @@ def test_a_background_save_that_fails_is_reported_loudly_and_the_crew_goes_on(me
         memory.remember("x")
 
 
+def test_what_can_never_be_stored_keeps_nothing_else_out_and_is_reported(memory, caplog):
+    memory.remember_many(["The boiler is in the cellar.", "x" * 1_000_001, "The ladder is in the attic."])
+    memory.drain_writes()
+    assert {record.content for record in memory.list_records()} == {
+        "The boiler is in the cellar.",
+        "The ladder is in the attic.",
+    }
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    (said,) = (line for line in errors if "NOT stored" in line)
+    assert "1 memories" in said
+    assert "1,000,001 characters" in said
+
+
 def test_a_plain_memory_reports_what_it_could_not_store_in_our_storage(tmp_path, opened, caplog):
     storage = RecallStorage(tmp_path / "memory.db")
     opened.append(storage)
