@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -21,7 +22,8 @@ logger = logging.getLogger("recall_hermes")
 SETTINGS = Settings(embedding="background", close_timeout=2.0, busy_timeout=3.0)
 PAUSE = 0.5  # seconds after the first turn was answered, in which it may be stored
 PATIENCE = 2.0  # seconds in which a first turn is expected
-LOADING = 1.0  # seconds that closing waits for it
+LOADING = 1.0  # seconds that closing waits for what is being loaded
+AT_EXIT = 10.0  # seconds that the end of the process does
 PROBE = "warm up 预热"
 
 
@@ -66,6 +68,7 @@ class OpenFile:
         if self.model_error is None:
             thread = threading.Thread(target=self._load, args=(scope,), name="recall-warm-up", daemon=True)
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            _loading[:] = [one for one in _loading if one.is_alive()] + [thread]
             thread.start()
 
     def note_answer(self) -> None:
@@ -74,11 +77,15 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file, once nothing is loaded for it any more."""
-        self._ending.set()
-        self._answered.set()
+        self.stop_loading()
         for thread in self._threads:
             thread.join(LOADING)
         self.memory.close()
+
+    def stop_loading(self) -> None:
+        """Load nothing that is not being loaded already."""
+        self._ending.set()
+        self._answered.set()
 
     def _load(self, scope: str) -> None:
         self._answered.wait(PATIENCE)
@@ -101,6 +108,18 @@ class OpenFile:
 _open: dict[Path, OpenFile] = {}
 _lock = Lock()
 _parents: list[OpenFile] = []  # what a forked child must neither use nor close
+
+
+_loading: list[threading.Thread] = []
+
+
+@atexit.register
+def _wait_for_loading() -> None:
+    """A model that loads while the interpreter goes away aborts the process."""
+    for file in list(_open.values()):
+        file.stop_loading()
+    for thread in _loading:
+        thread.join(AT_EXIT)
 
 
 def _begin_child() -> None:

@@ -17,11 +17,13 @@ from .names import PROVIDER, plugin_folder
 
 CONFIG = "config.yaml"
 MARK = "Written by recall-hermes"
+# Nothing is imported before it is called: Hermes takes a module that is still being loaded for another user of the
+# gateway, in another thread, for one without a provider.
 SHIM = {
-    "__init__.py": f'"""{MARK}: the MemoryProvider is in the package recall_hermes."""\n\n'
-    'from recall_hermes import register\n\n__all__ = ["register"]\n',
-    "cli.py": f'"""{MARK}: the commands are in the package recall_hermes."""\n\n'
-    'from recall_hermes.cli import register_cli\n\n__all__ = ["register_cli"]\n',
+    "__init__.py": f'"""{MARK}: the MemoryProvider is in the package recall_hermes."""\n\n\n'
+    "def register(ctx):\n    import recall_hermes\n\n    recall_hermes.register(ctx)\n",
+    "cli.py": f'"""{MARK}: the commands are in the package recall_hermes."""\n\n\n'
+    "def register_cli(subparser):\n    import recall_hermes.cli\n\n    recall_hermes.cli.register_cli(subparser)\n",
     "plugin.yaml": "name: recall\nversion: {version}\nkind: exclusive\n"
     f"# {MARK}\n"
     "description: Long-term memory in one SQLite file, by meaning and words, Chinese and English, all local\n"

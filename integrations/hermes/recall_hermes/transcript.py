@@ -97,7 +97,8 @@ class Transcript:
             news = [
                 new for role, text in said for new in self._make(role, text, session, names if role == "user" else {})
             ]
-            self._turns.update({str(new.id): turn for new in news})
+            for new in news:
+                self._turns.setdefault(str(new.id), turn)  # what was said before stays of that turn
             self._store(news)
 
     def keep_missing(self, messages: Sequence[Mapping[str, Any]]) -> int:

@@ -162,6 +162,15 @@ def test_a_turn_that_was_taken_back_is_forgotten_when_another_stands_in_its_plac
     assert sorted(record.text for record in stored(home)) == ["first", "one", "right", "three"]
 
 
+def test_an_answer_that_was_given_before_stays_when_a_later_turn_with_it_is_taken_back(hosts, home):
+    manager = hosts.start()
+    for number, said in enumerate(["I live in Ghent", "My bicycle is red"], start=1):
+        hosts.say(manager, said, "Noted.", messages=[{"role": "user", "content": "x"}] * number)
+    manager.on_session_switch("s1", rewound=True)
+    hosts.say(manager, "My bicycle is blue", "I see.", messages=[{"role": "user", "content": "x"}] * 2)
+    assert [one.text for one in stored(home)] == ["I live in Ghent", "Noted.", "My bicycle is blue", "I see."]
+
+
 def test_what_another_agent_found_is_stored_with_where_it_comes_from(hosts, home):
     manager = hosts.start()
     manager.on_delegation("Find the cheapest region", "It is Frankfurt.", child_session_id="child-1", role="leaf")
@@ -206,6 +215,24 @@ def test_users_of_the_gateway_see_nothing_of_each_other(hosts):
         assert {word for word in ("apricot", "blueberry", "cherry") if word in seen} == {own}
     id = call(anna, "remember", text="Anna has a red bicycle")["remembered"]
     assert "error" in call(bert, "forget", id=id)
+
+
+def test_users_who_come_at_once_all_have_their_own_memory(hosts):
+    hosts.start()
+    at_once, found = threading.Barrier(6), {}
+
+    def talk(user):
+        at_once.wait(60)
+        hosts.say(hosts.start(user, **telegram(user)), f"My favourite fruit is sort{user}", session=user)
+        found[user] = hosts.start("n" + user, **telegram(user)).prefetch_all("What is my favourite fruit?")
+
+    threads = [threading.Thread(target=talk, args=(str(number),)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(6):
+        assert [other for other in range(6) if f"sort{other}" in found[str(number)]] == [number]
 
 
 def test_two_profiles_at_once_see_nothing_of_each_other(hosts, tmp_path):

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from agents import call
@@ -182,3 +183,32 @@ def test_a_shutdown_ends_while_another_process_holds_the_file_locked(hosts, home
         other.communicate(timeout=120)
     storing.join(120)
     assert not storing.is_alive()
+
+
+def test_a_process_that_ends_without_a_shutdown_waits_for_the_model_that_it_loads(home):
+    code = f"""if True:
+        import sys, threading, time
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from pathlib import Path
+        from agents import Hosts
+        from recall_hermes import files
+
+        class Slow:
+            model_id, dimensions, begun = "slow", 8, threading.Event()
+
+            def embed_passages(self, texts):
+                import numpy as np
+                self.begun.set()
+                time.sleep(1)
+                print("loaded", flush=True)
+                return np.ones((len(texts), 8), np.float32)
+
+            embed_queries = embed_passages
+
+        files.DEFAULT = Slow()
+        manager = Hosts(Path({str(home)!r})).start()
+        manager.prefetch_all("Where do I live?")
+        assert Slow.begun.wait(120)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, "loaded" in done.stdout) == (0, True), done.stderr

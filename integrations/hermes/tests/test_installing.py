@@ -268,6 +268,19 @@ def test_a_profile_has_a_home_of_its_own(home, monkeypatch, capsys):
     assert "there is no profile 'nobody'" in capsys.readouterr().err
 
 
+def test_the_plugin_imports_nothing_before_it_is_called(home):
+    """Hermes, asked by two users at once, takes a module that is still being loaded for one without a provider."""
+    install(home)
+    code = f"""if True:
+        import runpy, sys
+        for name in ("__init__", "cli"):
+            assert runpy.run_path({str(plugin_folder(home))!r} + "/" + name + ".py")
+        print(sorted(name for name in sys.modules if "recall" in name))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_hermes_shows_the_provider_and_runs_its_commands(home, hosts):
     install(home)
     hosts.say(hosts.start(), "The boiler stands in the cellar", "I see.")
