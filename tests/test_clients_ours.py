@@ -151,3 +151,13 @@ def test_hooks_of_others_stay(place):
     file.write_text(json_text_before.replace('"opus"', '"sonnet"'))
     uninstall("claude-code", place)
     assert json.loads(file.read_text()) == {"hooks": {"SessionStart": [theirs]}, "model": "sonnet"}
+
+
+def test_an_empty_place_that_was_there_before_stays(place):
+    file = place.home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"mcpServers": { /* none yet */ }, "other": {}}')
+    install("cursor", place)
+    file.write_text(file.read_text().replace('"other": {}', '"other": {"a": 1}'))
+    uninstall("cursor", place)
+    assert file.read_text() == '{"mcpServers": { /* none yet */\n}, "other": {"a": 1}}'

@@ -79,7 +79,8 @@ def _uninstall(text: str, original: str | None, changes: Sequence[Change]) -> st
             return None
         text = original
     for change in changes:
-        text = _take_out(text, change)
+        known = original is not None and change.form == "json"  # a table of TOML needs no place that is there before
+        text = _take_out(text, change, _parse(_take_out(original or "", change), change) if known else None)
     return text
 
 
@@ -120,8 +121,8 @@ def _put_in(text: str, change: Change) -> str:
     return add(text, change.path, change.value)
 
 
-def _take_out(text: str, change: Change) -> str:
-    """Return the text without what is ours, and without what is empty then.
+def _take_out(text: str, change: Change, before_us: Json = None) -> str:
+    """Return the text without what is ours, and without what is empty then and was not there before us.
 
     Raises InvalidInputError if it is written in a way that it can't be taken out of alone.
     """
@@ -133,10 +134,14 @@ def _take_out(text: str, change: Change) -> str:
         text = toml_text.remove_table(text, change.path) if change.form == "toml" else json_text.remove(text, place)
         _remove_value(wanted, place)
     for length in range(len(change.path) if change.item else len(change.path) - 1, 0, -1):
-        if _look_up(wanted, change.path[:length]) in ({}, []):
-            _remove_value(wanted, change.path[:length])
-            if change.form == "json":
-                text = json_text.remove(text, change.path[:length])
+        parent = change.path[:length]
+        if _look_up(wanted, parent) not in ({}, []) or _look_up(before_us, parent) is not None:
+            break
+        if change.form == "json" and not json_text.is_bare(text, parent):
+            break
+        _remove_value(wanted, parent)
+        if change.form == "json":
+            text = json_text.remove(text, parent)
     if change.form == "toml" and text.strip("\ufeff\r\n") == "":
         text = before[: len(before) - len(before.lstrip("\ufeff"))]
     found = _parse(text, change)

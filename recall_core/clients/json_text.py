@@ -104,6 +104,12 @@ def remove(text: str, path: Sequence[str | int]) -> str:
     return text[: comma.start] + text[comma.end :]
 
 
+def is_bare(text: str, path: Sequence[str | int]) -> bool:
+    """Tell whether there is nothing in the object or list at `path`, not even a comment."""
+    start = _find(text, path)
+    return start is not None and text[start + 1 :].lstrip()[:1] in ("}", "]")
+
+
 def _cut(text: str, start: int, end: int) -> str:
     """Return the text without a part, and without its line if nothing else is on that."""
     rest = text[end:].lstrip(" \t")
