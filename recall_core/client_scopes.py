@@ -17,12 +17,24 @@ SHARED = "shared"
 LONGEST_NAME = 64
 
 
-def choose_scope(sharing: Sharing, client: str | None, folder: Path) -> str:
-    """Return the scope. Scopes of different kinds lie beside each other, so none sees into another.
+def check_client(name: str) -> str:
+    """Return the name of a client. Raises InvalidInputError if it can't be a source and a scope."""
+    if not name.isprintable() or len(name) > LONGEST_NAME:
+        raise InvalidInputError(
+            f"{name[:LONGEST_NAME]!r} is no name of a client: at most {LONGEST_NAME} printable characters"
+        )
+    return name
 
-    Raises InvalidInputError if a private one has no client to belong to.
+
+def choose_scope(sharing: Sharing, client: str | None, folder: Path | None) -> str:
+    """Return the scope; `folder` is that of the project. Scopes of different kinds lie beside each other, so none sees
+    into another.
+
+    Raises InvalidInputError if a private one has no client to belong to, or one of a project no folder.
     """
     if sharing == "project":
+        if folder is None:
+            raise InvalidInputError("the scope of a project needs its folder; give --project")
         return project_scope(folder)
     if sharing == "shared":
         return SHARED

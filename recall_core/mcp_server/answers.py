@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..counts import Count
 from ..errors import InvalidInputError, RecordNotFoundError
-from ..hosting import count_waiting
 from ..models import Json, Mode, Record
 from ..times import to_micros
 from . import shapes
@@ -113,6 +112,8 @@ class Answers:
 
     def describe(self) -> State:
         """Return what the scope holds."""
+        from ..hosting import count_waiting  # which needs SQLite
+
         view = self.view()
         assert self._memory is not None
         counts, period = view.breakdown(limit=COUNTS), view.period()

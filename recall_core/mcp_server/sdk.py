@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
@@ -36,7 +37,8 @@ def new_server(name: str, *, title: str, version: str, instructions: str) -> Any
     if MAJOR == 2:
         return FastMCP(name, title=title, version=version, **shared)
     _read_no_settings()
-    server = FastMCP(name, host="127.0.0.1", stateless_http=True, json_response=False, **shared)
+    with warnings.catch_warnings(action="ignore"):  # of 1.26 beside a newer pydantic, at each start
+        server = FastMCP(name, host="127.0.0.1", stateless_http=True, json_response=False, **shared)
     low_level(server).version = version
     return server
 

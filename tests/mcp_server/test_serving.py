@@ -9,6 +9,7 @@ import stat
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cli_support import run as run_command
@@ -16,6 +17,8 @@ from mcp_support import HELLO, Raw, calling, connect_http, connect_stdio, run, s
 from support import LIMIT, HashedEmbedder
 
 from recall_core import Memory
+from recall_core.errors import InvalidInputError, StoreUnavailableError
+from recall_core.mcp_server.http import bind, find_token
 
 COFFEE = "She takes her coffee without sugar"
 NOISY = """
@@ -80,6 +83,26 @@ def test_each_project_has_memories_of_its_own(db_path, tmp_path):
 def test_a_private_scope_needs_a_name(db_path):
     done = run_command(db_path, "mcp", "--sharing", "private")
     assert (done.exit_code, "--client" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["--sharing", "project", "--project", "no/such/folder"], "no folder"),
+        (["--client", "two\nlines"], "name of a client"),
+        (["--client", "x" * 65, "--sharing", "private"], "name of a client"),
+    ],
+)
+def test_a_mistyped_option_begins_no_memory_of_its_own(db_path, arguments, advice):
+    done = run_command(db_path, "mcp", *arguments)
+    assert (done.exit_code, advice in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder that is in use stays")
+def test_a_server_starts_in_a_folder_that_is_gone(db_path, tmp_path):
+    (tmp_path / "gone").mkdir()
+    server = Raw(db_path, before="import os; os.rmdir(os.getcwd())\n", cwd=tmp_path / "gone").begin()
+    assert server.end()[0] == 0
 
 
 def test_the_file_is_opened_by_the_first_call_and_not_before(db_path):
@@ -190,10 +213,21 @@ def test_http_and_stdio_serve_the_same_memory(db_path):
     run(work)
 
 
-def test_a_new_token_is_kept_for_the_owner_alone_and_a_short_one_is_refused(tmp_path):
-    from recall_core.errors import InvalidInputError
-    from recall_core.mcp_server.http import find_token
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_a_signal_ends_a_server_over_http_beside_an_open_stream(db_path):
+    with serving(db_path) as served:
+        headers = {"Authorization": f"Bearer {served.token}", "Accept": "text/event-stream"}
+        with urllib.request.urlopen(urllib.request.Request(served.url, headers=headers), timeout=LIMIT):
+            served.process.send_signal(signal.SIGTERM)
+            assert served.process.wait(LIMIT) == 0
 
+
+def test_a_port_that_is_taken_is_an_error_with_advice():
+    with bind(0) as taken, pytest.raises(StoreUnavailableError, match="give another --port"):
+        bind(taken.getsockname()[1])
+
+
+def test_a_new_token_is_kept_for_the_owner_alone_and_a_short_one_is_refused(tmp_path):
     file = tmp_path / "folder" / "token"
     token = find_token(None, file)
     assert len(token) > 30
@@ -202,3 +236,10 @@ def test_a_new_token_is_kept_for_the_owner_alone_and_a_short_one_is_refused(tmp_
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with pytest.raises(InvalidInputError, match="at least 16"):
         find_token("short", file)
+
+
+def test_servers_that_start_together_have_one_token(tmp_path):
+    with ThreadPoolExecutor(8) as threads:
+        tokens = set(threads.map(lambda _: find_token(None, tmp_path / "token"), range(64)))
+    assert len(tokens) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["token"]
