@@ -23,7 +23,7 @@ from .times import MICROS_PER_DAY, MICROSECOND, Time, from_micros, to_micros
 
 BATCH = 256  # records in one transaction; a session may have more
 
-PAST = "give how long ago, such as 90 days, or a time that has passed; to delete all, forget(everything=True)"
+PAST = "give how long ago, such as 90 days, or a time that has passed; to delete all: recall forget --everything"
 
 Progress = Callable[[int, int], object]
 

@@ -77,7 +77,8 @@ class Lifecycle(Scoped):
         if not (everything or scope or _says_which(selection)):
             raise InvalidInputError(
                 f"forget was given nothing to select by, so it would delete all memories of the scope {self.scope!r}; "
-                "give where, scope, session, roles, tags, since or an until that has passed, or everything=True"
+                "give where, scope, session, roles, tags, since or an until that has passed, or everything=True "
+                "(recall forget --everything)"
             )
         return deletion.forget_records(self._engine, selection, hard=hard, dry_run=dry_run, progress=progress)
 

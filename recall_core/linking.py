@@ -38,7 +38,8 @@ def check_records(engine: Engine, ids: Sequence[str], selection: Selection) -> N
     missing = next((id for id in ids if id not in known), None)
     if missing is not None:
         raise RecordNotFoundError(
-            f"no record with the id {missing!r} in the scope {selection.scope!r}; list what is there: records()"
+            f"no record with the id {missing!r} in the scope {selection.scope!r}; "
+            "list what is there: recall list (View.records)"
         )
 
 

@@ -114,7 +114,9 @@ def _write(engine: Engine, plan: _Plan) -> Stored:
 def _find(engine: Engine, base: str, id: str, now: int) -> Record:
     found = engine.store.records.get([id], Selection(scope=base, now=now))
     if not found:
-        raise RecordNotFoundError(f"no record with the id {id!r} in the scope {base!r}; list what is there: records()")
+        raise RecordNotFoundError(
+            f"no record with the id {id!r} in the scope {base!r}; list what is there: recall list (View.records)"
+        )
     return found[0]
 
 

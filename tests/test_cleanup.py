@@ -326,7 +326,9 @@ def test_the_command_cleans_up(db_path):
     result = run(db_path, "cleanup", *arguments)
     assert result.stdout.startswith("deleted 3 memories: 0 expired, 2 old, ")
     assert run_json(db_path, "list")["records"] == []
-    assert run(db_path, "cleanup", "--older-than", "soon").exit_code == 2
+    for age in ("soon", "10", "-5d"):
+        result = run(db_path, "cleanup", "--older-than", age)
+        assert (result.exit_code, f"--older-than is '{age}'; write how long ago" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("age", ["0d", "2999-01-01"])

@@ -262,3 +262,14 @@ def test_a_line_with_an_id_that_is_no_string_fails_alone(db_path, id):
     assert result.exit_code == 1
     assert "line 2" in result.stderr
     assert "imported 2" in result.stdout
+
+
+@pytest.mark.parametrize("content", [b"a line of prose\n" * 100, b"\0{\n" * 3], ids=["prose", "binary"])
+def test_a_file_that_is_plainly_no_lines_of_json_is_refused_as_a_whole(db_path, tmp_path, content):
+    file = tmp_path / "notes"
+    file.write_bytes(content)
+    result = run(db_path, "import", str(file))
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "is no file that can be imported; formats are" in result.stderr
+    read = run(db_path, "import", str(file), "--format", "jsonl")
+    assert (read.exit_code, "line 1: " in read.stderr) == (1, True)

@@ -151,6 +151,7 @@ def test_touch_prolongs_a_life_and_makes_a_memory_stay(db_path):
     result = run(db_path, "touch", one, "nobody", "--json")
     assert (result.exit_code, json.loads(result.stdout)) == (1, {"touched": 1, "missing": ["nobody"]})
     assert run(db_path, "touch", one, "--expires-at", "2020-01-01").exit_code == 2
+    assert "not both" in run(db_path, "touch", one, "--expires-at", "never", "--ttl", "5d").stderr
 
 
 def test_links_are_made_shown_and_deleted(db_path):

@@ -235,3 +235,15 @@ def test_a_line_has_no_line_ends_and_steers_nothing(text):
     line = one_line(text)
     assert len((line + "x").splitlines()) == 1
     assert visible(line) == line
+
+
+def test_a_command_that_is_mistyped_is_told_which_was_perhaps_meant(db_path):
+    assert "No such command 'serach' (did you mean search?); see recall --help" in run(db_path, "serach", "x").stderr
+    result = run(db_path, "zzz")
+    assert (result.exit_code, result.stderr) == (2, "recall: No such command 'zzz'; see recall --help\n")
+
+
+@pytest.mark.parametrize("command", [("list",), ("forget", "--everything", "--yes"), ("add", "text")], ids=str)
+def test_an_empty_path_does_not_mean_the_default_memory(db_path, command):
+    result = run(db_path, *command, "--db", "")
+    assert (result.exit_code, "--db is empty" in result.stderr) == (2, True)

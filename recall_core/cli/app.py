@@ -67,6 +67,17 @@ class RecallGroup(click.Group):
         command: click.Command = getattr(import_module(f"recall_core.cli.{module}"), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that a line begins with; if there is none, name the one that was perhaps meant."""
+        if args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            for meant in get_close_matches(args[0], COMMANDS, 1):
+                ctx.fail(f"No such command {args[0]!r} (did you mean {meant}?)")
+        return super().resolve_command(ctx, args)
+
     def main(
         self,
         args: Sequence[str] | None = None,

@@ -160,6 +160,8 @@ def touch(
     as_json: bool,
 ) -> None:
     """Note that memories were used now, and prolong or end their life. Exit code 1: one of them does not exist."""
+    if expires_at is not None and ttl is not None:
+        raise InvalidInputError("give --expires-at or --ttl, not both")
     changes: dict[str, Any] = {
         "importance": UNCHANGED if importance is None else importance,
         "expires_at": UNCHANGED if expires_at is None else None if expires_at == "never" else expires_at,

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from recall_core.errors import StoreUnavailableError
+from recall_core.errors import InvalidInputError, StoreUnavailableError
 
 from .output import tell
 
@@ -92,8 +92,12 @@ def resolve_model(model: str | None) -> Embedder:
 
 
 def locate(db: str | None) -> Path:
-    """Return the path of the memory file: the one given, or the default one."""
-    if db:
+    """Return the path of the memory file: the one given, or the default one. Raises InvalidInputError for an empty one,
+    which comes of a variable that is not set: the default one is not meant then.
+    """
+    if db == "":
+        raise InvalidInputError("--db is empty; give the path of a file, or leave it out for the default one")
+    if db is not None:
         return Path(db).expanduser()
     from platformdirs import user_data_path
 

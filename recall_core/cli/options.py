@@ -12,6 +12,7 @@ import click
 from recall_core.errors import InvalidInputError
 from recall_core.models import Json, Mode, OnDuplicate
 from recall_core.patterns import compile_late
+from recall_core.times import to_micros
 
 db_option = click.option(
     "--db",
@@ -102,9 +103,20 @@ def parse_ttl(text: str | None) -> timedelta | None:
 
 
 def parse_age(text: str | None, option: str) -> timedelta | str | None:
-    """Return what a text such as 90d means, how long ago, or else a time such as 2026-01-31 as it is."""
+    """Return what a text such as 90d means, how long ago, or else a time such as 2026-01-31 as it is. Raises
+    InvalidInputError for what is neither.
+    """
     found = None if text is None else _TTL.fullmatch(text.strip().lower())
-    if text is None or found is None:
+    if text is None:
+        return None
+    if found is None:
+        try:
+            to_micros(text, option)
+        except InvalidInputError:
+            raise InvalidInputError(
+                f"{option} is {text!r}; write how long ago, a number and s, m, h, d or w such as 90d, "
+                "or a time such as 2026-01-31"
+            ) from None
         return text
     try:
         return timedelta(**{_TTL_UNITS[found[2]]: float(found[1])})

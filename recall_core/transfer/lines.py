@@ -12,6 +12,7 @@ from .content import parse_object
 from .entries import NEW_RECORD_FIELDS, Damaged, Entry, Item
 from .input import Input
 
+MOST_BROKEN = 10  # lines of a file of which none looks like an object and each is reported
 NAMES = frozenset(("id", "session"))  # numbers are taken for these, too
 
 
@@ -24,8 +25,11 @@ class LineSource:
         self._keeps_extra = keeps_extra
 
     def detect(self, file: Input) -> bool:
-        """Take any file that is not plainly something else."""
-        return not (file.is_folder or file.is_sqlite or file.is_zip)
+        """Take any file that is not plainly something else, such as many lines none of which begins as an object."""
+        if file.is_folder or file.is_sqlite or file.is_zip or b"\0" in file.head:
+            return False
+        lines = file.head.split(b"\n")
+        return len(lines) <= MOST_BROKEN or any(line.lstrip().startswith(b"{") for line in lines)
 
     def read(self, file: Input) -> Iterator[Item]:
         """Yield the record of each line. One without an id is known again by what it says; of equal ones by the how
