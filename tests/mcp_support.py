@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
-import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,34 +163,19 @@ class Served:
 
 @contextlib.contextmanager
 def serving(db: Path, *arguments: str) -> Iterator[Served]:
-    """Start a server for HTTP, and kill it in the end."""
-    served = next(filter(None, (_start_server(db, arguments) for _ in range(5))), None)
-    assert served is not None, "the server ended"
-    try:
-        yield served
-    finally:
-        served.process.kill()
-        served.process.wait()
-
-
-def _start_server(db: Path, arguments: Sequence[str]) -> Served | None:
-    """Start a server on a port that is free; None if it ends, as it does if somebody has taken that meanwhile."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """Start a server for HTTP on a free port, and kill it in the end."""
     token = secrets.token_urlsafe(24)
+    log = db.with_name(f"{token}.log")
     environment = {**os.environ, "RECALL_DB": str(db), "RECALL_MCP_TOKEN": token}
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "mcp", "--http", "--port", str(port), *arguments], env=environment
-    )
-
-    def answers() -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), LIMIT):
-            return True
-        return False
-
-    wait_until(lambda: process.poll() is not None or answers())
-    return Served(process, port, token) if process.poll() is None else None
+    command = [sys.executable, "-c", COMMAND, "mcp", "--http", "--port", "0", *arguments]
+    with log.open("wb") as errors, subprocess.Popen(command, env=environment, stderr=errors) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or b"/mcp" in log.read_bytes())
+            address = re.search(rb"http://127.0.0.1:(\d+)/mcp", log.read_bytes())
+            assert address is not None, log.read_text()
+            yield Served(process, int(address[1]), token)
+        finally:
+            process.kill()
 
 
 @contextlib.asynccontextmanager
