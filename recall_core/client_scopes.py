@@ -52,16 +52,25 @@ def project_scope(folder: Path) -> str:
 
 def project_root(folder: Path) -> Path:
     """Return the folder of the project that a folder belongs to: the nearest one with a `.git`, else itself. A worktree
-    belongs to the project that it is another tree of.
+    belongs to the project that it is another tree of. A repository of the home folder, as people keep their settings
+    in, is no project of all that lies in it.
     """
-    place = folder.expanduser().resolve()
+    place, home = folder.expanduser().resolve(), _find_home()
     for one in (place, *place.parents):
+        if one == home and one != place:
+            return place
         mark = one / ".git"
         if os.path.isfile(mark):  # noqa: PTH113 - Path's own raises where a folder may not be looked into
             return _main_tree(mark) or one
         if os.path.isdir(mark):  # noqa: PTH112
             return one
     return place
+
+
+def _find_home() -> Path | None:
+    with contextlib.suppress(RuntimeError):
+        return Path.home().resolve()
+    return None
 
 
 def _main_tree(mark: Path) -> Path | None:

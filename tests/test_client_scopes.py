@@ -71,3 +71,13 @@ def test_folders_of_one_name_have_different_scopes(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name / "shop").mkdir(parents=True)
     assert project_scope(tmp_path / "a" / "shop") != project_scope(tmp_path / "b" / "shop")
+
+
+def test_a_repository_of_the_home_folder_is_no_project_of_all_in_it(repository, monkeypatch):
+    monkeypatch.setenv("HOME", str(repository))
+    monkeypatch.setenv("USERPROFILE", str(repository))
+    for name in ("a", "b"):
+        (repository / name).mkdir()
+    assert project_root(repository / "a") == repository / "a"
+    assert project_scope(repository / "a") != project_scope(repository / "b")
+    assert project_root(repository) == repository

@@ -294,6 +294,14 @@ def test_what_can_not_be_stored_since_another_writes_is_told_to_the_log(call, re
     assert "StoreBusyError" in (state / "hooks.log").read_text("utf-8")
 
 
+def test_the_log_is_turned_over_when_it_is_long(call, state):
+    state.mkdir()
+    (state / "hooks.log").write_text("old\n" * 300_000)
+    call("post-tool-use", raw=b"{")
+    assert (state / "hooks.log.1").read_text().startswith("old")
+    assert (state / "hooks.log").read_text("utf-8").count("\n") == 1
+
+
 def test_a_hook_that_takes_too_long_ends_by_itself(call, remember, state):
     remember(DEPLOY)
     assert call("user-prompt-submit", budget=1) is None

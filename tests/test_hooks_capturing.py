@@ -96,6 +96,12 @@ def test_what_the_program_puts_into_a_message_is_not_kept(memory, tmp_path, inje
     assert found == {"decision": ["Never use eval."], "conclusion": [f"Never use eval.\n\n{DONE[1]}"]}
 
 
+def test_what_has_a_beginning_but_no_end_stays_and_takes_no_time_to_speak_of(memory, tmp_path):
+    text = "Never use eval.\n" + "</ide_selection><ide_selection>\n" * 100_000
+    found = keep(memory, tmp_path, ("user", text), DONE)
+    assert found["decision"] == ["Never use eval."]
+
+
 def test_what_a_subagent_and_tools_say_is_not_kept(memory, tmp_path):
     file = write(tmp_path, ("user", "Always use tabs."), DONE, isSidechain=True)
     capture_session(memory, Payload(session="s1", folder=tmp_path, transcript=file))

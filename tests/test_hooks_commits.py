@@ -44,3 +44,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("command", "messages"), COMMANDS)
 def test_the_messages_of_the_commits_of_a_command_are_found(command, messages):
     assert list(find_messages(command)) == messages
+
+
+def test_a_command_of_options_alone_takes_no_time_to_speak_of():
+    assert list(find_messages("git " + "-c " * 5_000)) == []

@@ -12,12 +12,13 @@ LONGEST_COMMAND = 20_000
 LEAST_WORDS = 2  # "wip" and "fix" say nothing
 
 _COMMIT = compile_late(  # at the beginning of a command, with variables before it and options between
-    r"(?:^|[\n;&|(]|\b(?:then|do|else)\b)\s*(?:\w+=\S*\s+)*git(?:\s+-[cC]\s+(?:'[^']*'|\"[^\"]*\"|\S+)|\s+--?[\w-]+(?:=\S+)?)*"
+    r"(?:^|[\n;&|(]|\b(?:then|do|else)\b)[ \t]*(?:\w+=\S*[ \t]+)*git"
+    r"(?:\s+-[cC]\s+(?:'[^']*'|\"[^\"]*\"|[^\s'\"-]\S*)|\s+--?[\w-]+(?:=\S+)?)*"
     r"\s+commit(?![\w-])"
 )
 _HEREDOC = compile_late(r"[^\n;|]*?<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\b", re.DOTALL)
 _TRAILER = compile_late(
-    r"^\s*(?:[A-Z][a-z]+(?:-[A-Za-z]+)*-[Bb]y|Change-Id|Refs?)\s*:.*$|^\W*Generated with \[?Claude.*$", re.MULTILINE
+    r"^[ \t]*(?:[A-Z][a-z]+(?:-[A-Za-z]+)*-[Bb]y|Change-Id|Refs?)\s*:.*$|^\W*Generated with \[?Claude.*$", re.MULTILINE
 )
 _OPERATORS = ";&|()\n"
 

@@ -14,7 +14,7 @@ from ..text.normalise import fold
 LONGEST = 400  # characters of a sentence
 OWN_WORDS = 1_500  # characters at each end of a long message; what is between was pasted
 
-_CODE_BLOCK = compile_late(r"^\s*(```|~~~).*?(^\s*\1|\Z)", re.DOTALL | re.MULTILINE)
+_CODE_BLOCK = compile_late(r"^[ \t]*(```|~~~).*?(^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _NOT_SAID = compile_late(
     r"^(>|#|//|\||\$ |\t| {4}|- \[.\]|\d{4}-\d\d-\d\d|\w*(error|warning|warn|info|debug)\b *:)", re.IGNORECASE
 )
