@@ -94,11 +94,11 @@ def _differs(field: str, value: Any) -> Filter:
 
 
 def _is_among(field: str, value: Any) -> Filter:
-    return Condition(field, "in", _alike(_as_list(value)))
+    return Condition(field, "in", _alike(_some(value)))
 
 
 def _is_not_among(field: str, value: Any) -> Filter:
-    return Condition(field, "not_in", _alike(_as_list(value)))
+    return Condition(field, "not_in", _alike(_some(value)))
 
 
 def _holds_any(field: str, value: Any) -> Filter:
@@ -154,6 +154,11 @@ def _alike(values: Sequence[Any]) -> list[Any]:
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _some(value: Any) -> list[Any]:
+    """Return the values of a list; None equals nothing, not even None."""
+    return [each for each in _as_list(value) if each is not None]
 
 
 def _are_texts(value: Any) -> bool:

@@ -7,6 +7,8 @@ of a record, or blots something out of it, changes the node.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, ImageNode, IndexNode, MetadataMode, Node, NodeWithScore, TextNode
@@ -59,9 +61,23 @@ def to_node(record: Record) -> BaseNode:
     return made
 
 
-def to_scored(hit: Hit) -> NodeWithScore:
-    """Return a hit as LlamaIndex's retrievers give it, scored by its relevance from 0 to 1."""
-    return NodeWithScore(node=to_node(hit.record), score=hit.relevance)
+def to_nodes(records: Iterable[Record], scope: str | None = None) -> list[BaseNode]:
+    """Return the nodes of records. Those of several scopes may have one id, and LlamaIndex would keep the first alone:
+    then all but that of `scope` are called by the id of their record.
+    """
+    listed = list(records)
+    nodes = [to_node(record) for record in listed]
+    counts = Counter(node.node_id for node in nodes)
+    for record, node in zip(listed, nodes, strict=True):
+        if counts[node.node_id] > 1 and record.scope != scope:
+            node.id_ = record.id
+    return nodes
+
+
+def to_scored(hits: Sequence[Hit]) -> list[NodeWithScore]:
+    """Return hits as LlamaIndex's retrievers give them, scored by their relevance from 0 to 1."""
+    nodes = to_nodes(hit.record for hit in hits)
+    return [NodeWithScore(node=node, score=hit.relevance) for node, hit in zip(nodes, hits, strict=True)]
 
 
 def _describe(record: Record) -> TextNode:

@@ -55,7 +55,7 @@ class RecallRetriever(Closing, BaseRetriever):
         self._opened = Opened(path, embedder=embedder)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [to_scored(hit) for hit in self._view.search(query_bundle.query_str, **self._search)]
+        return to_scored(self._view.search(query_bundle.query_str, **self._search))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

@@ -24,7 +24,7 @@ from recall_core.opening import Closing, Opened, Source, find_path, read_all
 
 from .arguments import check_names
 from .filters import among, join_filters, restricts, to_filter
-from .nodes import NODE, record_id, to_node, to_record
+from .nodes import NODE, record_id, to_nodes, to_record
 
 logger = logging.getLogger("recall_llamaindex")
 
@@ -100,7 +100,7 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         """Return the nodes with these ids (None: all) that pass the filters, in the order they were added."""
         records = read_all(self.client, self._select(node_ids, filters))
-        return [to_node(record) for record in sorted(records, key=lambda record: record.created_at)]
+        return to_nodes(sorted(records, key=lambda record: record.created_at), self.client.scope)
 
     def clear(self) -> None:
         """Delete all nodes of the store."""
@@ -158,7 +158,9 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
             ) from error
 
     def _select(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> Filter | None:
-        ids = None if node_ids is None else [record_id(self.client.scope, node_id) for node_id in node_ids]
+        """Return the filter for these nodes, which may be called by their own ids, or by those of their records."""
+        own = None if node_ids is None else [record_id(self.client.scope, node_id) for node_id in node_ids]
+        ids = None if own is None else [*own, *(node_ids or ())]
         return join_filters(NODES, among("@id", ids), to_filter(filters))
 
     def _search_vectors(
@@ -171,8 +173,8 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
         )  # fmt: skip
         if hits.mode != "semantic":
             logger.warning("%s: no vectors could be searched: %s", self.path, hits.degraded)
-            return _present(hits, [])
-        return _present(hits, [hit.why.similarity or 0.0 for hit in hits])
+            return self._present(hits, [])
+        return self._present(hits, [hit.why.similarity or 0.0 for hit in hits])
 
     def _search_by_vectors(self, query: VectorStoreQuery, where: Filter | None, _: Any) -> VectorStoreQueryResult:
         return self._search_vectors(query, where)
@@ -189,7 +191,7 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
 
     def _search_keywords(self, query: VectorStoreQuery, where: Filter | None, limit: int) -> VectorStoreQueryResult:
         hits = self.client.search(_get_text(query), mode="keyword", fusion="plain", limit=limit, where=where)
-        return _present(hits, [hit.relevance for hit in hits])
+        return self._present(hits, [hit.relevance for hit in hits])
 
     def _search_text(self, query: VectorStoreQuery, where: Filter | None, _: Any) -> VectorStoreQueryResult:
         return self._search_keywords(query, where, query.similarity_top_k)
@@ -210,7 +212,11 @@ class RecallVectorStore(Closing, BasePydanticVectorStore):
         )
         if hits.mode != "hybrid" and len(hits):
             logger.warning("%s: %s", self.path, hits.degraded)
-        return _present(hits, [hit.relevance for hit in hits])
+        return self._present(hits, [hit.relevance for hit in hits])
+
+    def _present(self, hits: Hits, similarities: list[float]) -> VectorStoreQueryResult:
+        nodes = to_nodes((hit.record for hit in hits[: len(similarities)]), self.client.scope)
+        return VectorStoreQueryResult(nodes=nodes, similarities=similarities, ids=[node.node_id for node in nodes])
 
     def _find_candidates(self, query: VectorStoreQuery, where: Filter | None, sparse_top_k: int) -> Filter | None:
         """Return the filter for what the legs bring: so many nodes by keywords, and similarity_top_k by vectors."""
@@ -238,11 +244,6 @@ _MODES: dict[VectorStoreQueryMode, _Search] = {
 def _find_documents(doc_ids: list[str] | None) -> Filter | None:
     """Return the filter for the nodes of some documents; an empty list admits none."""
     return among("@source", None if doc_ids is None else [derive_name(doc_id) for doc_id in doc_ids])
-
-
-def _present(hits: Hits, similarities: list[float]) -> VectorStoreQueryResult:
-    nodes = [to_node(hit.record) for hit in hits[: len(similarities)]]
-    return VectorStoreQueryResult(nodes=nodes, similarities=similarities, ids=[node.node_id for node in nodes])
 
 
 def _get_vector(query: VectorStoreQuery) -> list[float]:

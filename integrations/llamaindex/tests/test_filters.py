@@ -133,6 +133,12 @@ def test_a_nodes_document_is_asked_for_unless_its_metadata_has_that_name(key):
     assert not holds(fs(f(key, O.IS_EMPTY, None)), {}, source="a")
 
 
+@pytest.mark.parametrize("metadata", [{}, {"x": None}, {"x": 1}])
+def test_nothing_is_among_no_value(metadata):
+    assert not holds(fs(f("x", O.IN, None)), metadata)
+    assert holds(fs(f("x", O.NIN, None)), metadata)
+
+
 def test_the_id_of_a_document_may_be_of_any_length():
     long = "https://example.org/" + "x" * 600
     assert holds(fs(f("doc_id", O.EQ, long)), {}, source=derive_name(long))

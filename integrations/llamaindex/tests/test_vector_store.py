@@ -9,12 +9,13 @@ import sys
 
 import pytest
 from conformance import ALL, M, make_nodes, q
+from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.schema import MediaResource, Node, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, MetadataFilters
 
 from recall_core import Memory, Settings
 from recall_core.errors import InvalidInputError
-from recall_llamaindex import RecallVectorStore
+from recall_llamaindex import RecallRetriever, RecallVectorStore
 
 SECOND_PROCESS = """
 import json, sys
@@ -284,3 +285,23 @@ def test_filters_without_a_condition_delete_nothing(full, depth, condition):
     with pytest.raises(ValueError, match="clear"):
         full.delete_nodes(filters=filters)
     assert len(full.get_nodes()) == before
+
+
+def test_equal_ids_of_nodes_in_two_scopes_are_two_nodes_to_llamaindex(path, opened):
+    model = MockEmbedding(embed_dim=4)
+    team, anna, ben = (RecallVectorStore(path, scope=scope) for scope in ("team", "team/anna", "team/ben"))
+    opened.extend([team, anna, ben])
+    for store, text in ((team, "kettle of the team"), (anna, "kettle of Anna"), (ben, "kettle of Ben")):
+        store.add([TextNode(id_="x", text=text, embedding=[0.5] * 4)])
+    retriever = VectorStoreIndex.from_vector_store(team, embed_model=model).as_retriever(similarity_top_k=9)
+    found = {hit.node.get_content(): hit.node.node_id for hit in retriever.retrieve("kettle")}
+    assert set(found) == {"kettle of the team", "kettle of Anna", "kettle of Ben"}
+    assert found["kettle of the team"] == "x"
+    assert {node.get_content(): node.node_id for node in team.get_nodes()} == found
+    with Memory.open(path) as memory:
+        assert len(RecallRetriever(memory, scope="team").retrieve("kettle")) == 3
+    assert [node.get_content() for node in team.get_nodes([found["kettle of Anna"]])] == ["kettle of Anna"]
+    assert find(team, node_ids=[found["kettle of Ben"]]) == ["x"]  # it is the only one of this name there
+    team.delete_nodes([found["kettle of Ben"], "x"])
+    assert [(node.node_id, node.get_content()) for node in team.get_nodes()] == [("x", "kettle of Anna")]
+    assert anna.get_nodes(["x"]) != []
