@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import doctest
-import io
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
-from doc_pages import Block, anchors, blocks_to_run, links, shell_script
+from doc_pages import blocks_to_run, shell_script
+from page_support import check_links, check_output, name, run_python
 from support import ROOT
 
 PAGES = [
     page for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))] if page.exists()
 ]
+OF_ADAPTERS = {"langchain", "llamaindex"}  # whose own tests run their pages, beside the host
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 BASH = shutil.which("bash") if os.name == "posix" else None
 
 
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in OF_ADAPTERS], ids=name)
 def test_a_page_does_what_it_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
@@ -44,12 +38,7 @@ def test_a_page_does_what_it_shows(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_of_a_page_lead_somewhere(page):
-    for link in links(page.read_text("utf-8")):
-        path, _, anchor = unquote(link).partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), f"{name(page)} links to {link}, which does not exist"
-        if anchor and target.suffix == ".md":
-            assert anchor in anchors(target), f"{name(page)} links to {link}; the page has no such heading"
+    check_links(page)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
@@ -67,15 +56,6 @@ def test_an_example_is_short(example):
 def test_the_page_of_the_command_line_shows_the_help_of_today(tmp_path):
     script = ROOT / "tools" / "generate_cli_docs.py"
     run([sys.executable, str(script), "--check"], tmp_path, name(script))
-
-
-def run_python(block: Block, namespace: dict[str, object], page: Path) -> str:
-    # Empty lines in front make a traceback name the page's own line.
-    code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, namespace)
-    return printed.getvalue()
 
 
 def run_shell(script: str, folder: Path, where: str) -> str:
@@ -96,15 +76,3 @@ def run(command: list[str], folder: Path, where: str) -> str:
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-def check_output(block: Block, printed: str, page: Path) -> None:
-    if block.output is None:
-        return
-    wanted, seen = (
-        "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines()) for text in (block.output, printed)
-    )
-    where = f"{name(page)}:{block.line}"
-    assert doctest.OutputChecker().check_output(wanted, seen, doctest.ELLIPSIS), (
-        f"{where} shows\n{wanted}\nbut prints\n{seen}"
-    )

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from pathlib import Path
 
 import pytest
+from package_support import check_core, check_names, check_version, check_wheel
 
-import recall_core
 import recall_llamaindex
 
 HERE = Path(__file__).resolve().parent.parent
 
 
 def test_adapter_and_core_have_the_same_version():
-    assert recall_llamaindex.__version__ == recall_core.__version__
-    assert importlib.metadata.version("dualrecall-llamaindex") == recall_core.__version__
+    check_version(recall_llamaindex, "dualrecall-llamaindex")
 
 
 def test_the_adapter_takes_cores_of_its_own_minor_version_only():
-    required = importlib.metadata.requires("dualrecall-llamaindex") or []
-    minor = recall_core.__version__.rpartition(".")[0]
-    assert f"dualrecall=={minor}.*" in [line.replace(" ", "") for line in required]
+    check_core("dualrecall-llamaindex")
 
 
 @pytest.mark.skipif(os.environ.get("RECALL_TEST_WHEEL") != "1", reason="only `make test-llamaindex` installs the wheel")
 def test_the_wheel_is_what_is_tested():
-    installed = Path(recall_llamaindex.__file__).parent
-    assert not installed.is_relative_to(HERE)
-    assert {path.name for path in (HERE / "recall_llamaindex").glob("*.*")} <= {
-        path.name for path in installed.iterdir()
-    }
+    check_wheel(recall_llamaindex, HERE)
 
 
 def test_the_public_names_are_sorted_and_there():
-    assert recall_llamaindex.__all__ == sorted(recall_llamaindex.__all__)
-    assert all(hasattr(recall_llamaindex, name) for name in recall_llamaindex.__all__)
+    check_names(recall_llamaindex)
