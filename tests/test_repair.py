@@ -160,6 +160,7 @@ def test_a_repair_judges_each_text_once_and_again_only_those_that_were_made_anew
         db_path,
         "UPDATE chunk SET latin = 'spoiled' WHERE record_key IN (SELECT key FROM record WHERE id IN ('3', '7'))",
     )
+    monkeypatch.setattr("recall_core.integrity.MARKED", 1)
     judged = []
 
     def note(record, *arguments):

@@ -143,7 +143,8 @@ def examine_some(access: Access, keys: Sequence[int]) -> Iterator[Examined]:
     """Return those of these records that are there still, with their chunks."""
     for key in keys:
         with access.read() as connection:
-            yield from (one for one in _read_batch(connection, key, 1) if one.key == key)
+            found = _read_batch(connection, key, 1)
+        yield from (one for one in found if one.key == key)
 
 
 def find_vector_damage(access: Access) -> Iterator[Damage]:
