@@ -9,6 +9,7 @@ RecallError
 │   ├── NotADatabaseError             the file is no database, or another program's database
 │   ├── SchemaTooNewError             the file was written by a newer version
 │   ├── StoreUnavailableError         can't be opened or written: folder, permission, full disk, damage
+│   │   └── StoreMovedError           was moved, deleted or replaced while it was open
 │   └── StoreBusyError                other writers held the file for longer than the busy timeout
 ├── EmbeddingError                    vectors
 │   ├── EmbedderMismatchError         the file's vectors come from another model
@@ -65,6 +66,10 @@ class SchemaTooNewError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The file can't be opened, read or written: a folder, a permission, a full disk, damage."""
+
+
+class StoreMovedError(StoreUnavailableError):
+    """The file was moved, deleted or replaced while it was open; opened again, it is what is there now."""
 
 
 class StoreBusyError(StoreError):

@@ -16,7 +16,7 @@ from store_support import beside, embedder, faults, run_python
 from support import LIMIT
 
 from recall_core import Memory
-from recall_core.errors import ClosedError, StoreUnavailableError
+from recall_core.errors import ClosedError, StoreMovedError
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 links = pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")
@@ -154,7 +154,7 @@ def test_a_file_deleted_while_it_is_open_is_told_and_can_be_made_anew(db_path, a
             file.unlink()
         if again:
             open_memory(db_path).close()
-        with pytest.raises(StoreUnavailableError, match="moved, deleted or replaced while it was open; open it again"):
+        with pytest.raises(StoreMovedError, match="moved, deleted or replaced while it was open; open it again"):
             memory.add("lost")
         with open_memory(db_path) as fresh:
             fresh.add("Turtles swim")

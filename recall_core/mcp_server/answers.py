@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..counts import Count
-from ..errors import InvalidInputError, RecordNotFoundError
+from ..errors import InvalidInputError, RecordNotFoundError, StoreMovedError
 from ..models import Json, Mode, Record
 from ..times import to_micros
 from . import shapes
@@ -38,8 +38,13 @@ class Answers:
         self._lock = threading.Lock()
 
     def view(self) -> View:
-        """Return the view of the scope; the first call opens the file. Raises RecallError."""
+        """Return the view of the scope; the first call opens the file, and so does one after it was replaced, as by a
+        backup. Raises RecallError.
+        """
         with self._lock:
+            if self._memory is not None and _was_replaced(self._memory):
+                self._memory.close()
+                self._memory = None
             if self._memory is None:
                 self._memory = self._open_memory()
             return self._memory.scoped(self._scope)
@@ -148,6 +153,14 @@ class Answers:
     def _show_stored(self, record: Record, *, existed: bool = True) -> Stored:
         memory = shapes.show_record(record, self._scope, shapes.LISTED)
         return Stored(id=record.id, existed=existed, memory=memory)
+
+
+def _was_replaced(memory: Memory) -> bool:
+    try:
+        memory.get("")
+    except StoreMovedError:
+        return True
+    return False
 
 
 def check_limit(limit: int) -> int:

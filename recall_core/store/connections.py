@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 import apsw
 
-from ..errors import ClosedError, StoreBusyError, StoreUnavailableError
+from ..errors import ClosedError, StoreBusyError, StoreMovedError, StoreUnavailableError
 from .connection import MEMORY_PATH, Deadline, Durability, Patience, connect, connect_reader, truncate_log
 from .faults import translate_errors
 from .filesystem import find_obstacle, find_place, find_state, has_log, network_type
@@ -278,7 +278,7 @@ class Connections:
         if self.path == MEMORY_PATH:
             return
         if find_place(self.path) != self.place:
-            raise StoreUnavailableError(f"{self.path} was moved, deleted or replaced while it was open; open it again")
+            raise StoreMovedError(f"{self.path} was moved, deleted or replaced while it was open; open it again")
         if self._log_is_gone() or self._has_changed():
             with self._write_lock, self._read_lock, translate_errors(self.path):
                 gone = self._log_is_gone()

@@ -148,3 +148,15 @@ def test_what_others_have_waiting_is_not_counted(answers, memory):
     assert answers.describe().waiting == 0
     answers.store("not embedded either", **STORE)
     assert answers.describe().waiting == 1
+
+
+def test_a_file_that_was_replaced_is_opened_anew(db_path, tmp_path):
+    with Memory.open(tmp_path / "backup.db", embedder=None) as backup:
+        backup.add("from the backup", scope="shared")
+    answers = Answers(lambda: Memory.open(db_path, embedder=None), "shared", None)
+    answers.store("from before", **STORE)
+    for file in tmp_path.glob(f"{db_path.name}*"):
+        file.unlink()
+    (tmp_path / "backup.db").rename(db_path)
+    assert [memory.text for memory in answers.list_page(limit=5, **LIST).memories] == ["from the backup"]
+    answers.close()
