@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import NoneType
 from typing import Any
 
 from crewai.memory.types import MemoryRecord
 from pydantic_core import to_jsonable_python
 
-from recall_core import And, Condition, Filter, NewRecord, Not, Or, Record
+from recall_core import And, Condition, Filter, NewRecord, Not, Or, Record, derive_name
 from recall_core.revision import Revision
 
 from .paths import to_path, to_scope
 
 PRIVATE = "private"  # the kind of records that only their source recalls; the importer of CrewAI's files has it, too
 PUBLIC = "memory"
-ACCESSED = "last_accessed"
+ACCESSED, SOURCE = "last_accessed", "source"  # in the payload; the latter where no record can have such a source
 
 
 def to_fields(record: MemoryRecord) -> dict[str, Any]:
     """Return what `Revision` and, with an id, `NewRecord` take of a record, but for its vector."""
+    source = derive_name(record.source) if record.source else None
+    renamed = record.source and source != record.source
     return {
         "text": record.content,
         "scope": to_scope(record.scope),
         "kind": PRIVATE if record.private else PUBLIC,
         "tags": [" ".join(category.split()) for category in record.categories if category.strip()],
-        "metadata": to_jsonable_python(record.metadata, fallback=str),
-        "payload": {ACCESSED: _to_naive(record.last_accessed).isoformat()},
-        "source": record.source or None,
+        "metadata": to_json(record.metadata),
+        "payload": {
+            ACCESSED: _to_naive(record.last_accessed).isoformat(),
+            **({SOURCE: record.source} if renamed else {}),
+        },
+        "source": source,
         "importance": record.importance,
         "created_at": record.created_at,
     }
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON; what JSON does not know becomes a string."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(item) for item in value]
+    if type(value) in (str, bool, int, NoneType) or (type(value) is float and math.isfinite(value)):
+        return value
+    try:
+        plain = to_jsonable_python(value, fallback=str)
+    except ValueError:  # such as bytes that are no text
+        return str(value)
+    return str(value) if isinstance(plain, float) and not math.isfinite(plain) else to_json(plain)
 
 
 def to_new_record(record: MemoryRecord, space: str | None, **arguments: Any) -> NewRecord:
@@ -67,7 +89,7 @@ def to_memory_record(record: Record, base: str, vector: Iterable[float] | None =
         created_at=_to_naive(record.created_at),
         last_accessed=_find_access(record),
         embedding=None if vector is None else [float(number) for number in vector],
-        source=record.source,
+        source=_find_source(record),
         private=record.kind == PRIVATE,
     )
 
@@ -97,14 +119,14 @@ def is_nested(value: Any) -> bool:
 def visible_to(source: str | None) -> Filter:
     """Return the filter for what a source may recall: what is not private, or its own."""
     public = Condition("@kind", "ne", PRIVATE)
-    return Or([public, Condition("@source", "eq", source)]) if source else public
+    return Or([public, Condition("@source", "eq", derive_name(source))]) if source else public
 
 
 def _equals(key: str, value: Any) -> Filter:
     field = "@" + key if key.startswith("@") else key
     if value is None:  # so is what is missing
         return And([Condition(field, "is_empty", True), Not(Condition(field, "eq", ""))])
-    return Condition(field, "eq", to_jsonable_python(value, fallback=str))
+    return Condition(field, "eq", to_json(value))
 
 
 def _to_naive(time: datetime) -> datetime:
@@ -112,11 +134,21 @@ def _to_naive(time: datetime) -> datetime:
 
 
 def _find_access(record: Record) -> datetime:
-    said = record.payload.get(ACCESSED) if isinstance(record.payload, Mapping) else None
+    said = _find_said(record, ACCESSED)
     times = [_to_naive(record.accessed_at or record.created_at)]
-    if isinstance(said, str):
+    if said is not None:
         times.append(_to_naive(datetime.fromisoformat(said)))
     return max(times) if record.accessed_at or len(times) == 1 else times[1]
+
+
+def _find_source(record: Record) -> str | None:
+    said = _find_said(record, SOURCE)
+    return said if said and derive_name(said) == record.source else record.source
+
+
+def _find_said(record: Record, name: str) -> str | None:
+    said = record.payload.get(name) if isinstance(record.payload, Mapping) else None
+    return said if isinstance(said, str) else None
 
 
 def _copy(value: Any) -> Any:

@@ -56,7 +56,7 @@ class RecallStorage(Listing):
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self  # a copied crew has the same memory
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
@@ -146,6 +148,26 @@ def test_another_embedder_is_refused_with_crewais_own_error_and_has_a_space_of_i
 
 
 # Privacy
+
+
+@pytest.mark.parametrize("source", ["anna\nbelle", "x" * 600, " ", "研究"])
+def test_any_text_is_a_source(memory, source):
+    memory.remember("The boiler is in the cellar.", source=source, private=True)
+    (found,) = memory.recall("Where is the boiler?", source=source)
+    assert (found.record.source, found.record.metadata) == (source, {})
+    assert memory.recall("Where is the boiler?", source=source + "2") == []
+    memory.update(found.record.id, importance=0.9)
+    assert memory.list_records()[0].source == source
+
+
+def test_what_json_does_not_know_becomes_a_string_in_metadata(storage):
+    odd = {"n": math.nan, "b": b"\xff", "d": Path("/a"), "s": {7: {1}}, "f": 0.5, "t": True, "z": None}
+    storage.save([make_record("hello", metadata=odd)])
+    (record,) = storage.list_records()
+    assert record.metadata == {
+        "n": "nan", "b": "b'\\xff'", "d": "/a", "s": {"7": [1]}, "f": 0.5, "t": True, "z": None
+    }  # fmt: skip
+    assert storage.delete(metadata_filter={"d": Path("/a"), "n": math.nan}) == 1
 
 
 def test_private_memories_of_others_take_nobodys_place(memory):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any
 
-from recall_core import View
+from recall_core import View, derive_name
 from recall_core.errors import InvalidInputError, RecallError
 
 from .mirror import KIND as MIRRORED
@@ -84,9 +84,10 @@ class Tools:
 
     def _remember(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check_writes()
+        session = self._transcript.session
         record = self._view.add(
             _text(arguments, "text"),
-            session=self._transcript.session or None,
+            session=derive_name(session) if session else None,
             source="agent",
             importance=0.7,
             redact=self._redact,

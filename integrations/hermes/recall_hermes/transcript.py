@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from recall_core import Condition, NewRecord, Record, View, derive_id
+from recall_core import Condition, NewRecord, Record, View, derive_id, derive_name
 from recall_core.errors import RecallError, StoreError
 from recall_core.forks import Lock
 
@@ -167,7 +167,7 @@ class Transcript:
                 text=part,
                 id=derive_id(SOURCE, kind, self._scope, session, role, text, str(number)),
                 scope=self._scope,
-                session=session or None,
+                session=derive_name(session) if session else None,
                 role=role,
                 kind=kind,
                 metadata={**metadata, "_said": key},

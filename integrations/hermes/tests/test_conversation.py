@@ -152,6 +152,15 @@ def test_after_a_switch_turns_are_stored_under_the_new_session(hosts, home):
     }
 
 
+@pytest.mark.parametrize("session", ["a line\nbreak", "x" * 600, "会话"])
+def test_a_session_may_have_any_id(hosts, home, session):
+    manager = hosts.start(session)
+    hosts.say(manager, "I live in Ghent", session=session)
+    assert "remembered" in call(manager, "remember", text="The wifi is called Blaumeise")
+    assert len({record.session for record in stored(home)}) == 1
+    assert call(manager, "status")["last failure"] is None
+
+
 def test_a_turn_that_was_taken_back_is_forgotten_when_another_stands_in_its_place(hosts, home):
     manager = hosts.start()
     first, wrong, right = ({"role": "user", "content": text} for text in ("first", "wrong", "right"))

@@ -59,11 +59,11 @@ def test_a_locked_file_keeps_turns_waiting_and_status_says_so(impatient, hosts, 
 
 def test_what_can_never_be_stored_keeps_nothing_else_out(hosts, home):
     manager = hosts.start()
-    manager.recall.sync_turn("I live in Ghent", "OK.", session_id="a session with a line\nbreak")
-    assert "session" in call(manager, "status")["last failure"]
-    hosts.say(manager, "My bicycle is red")
+    manager.recall.sync_turn("I live in Ghent", "OK.", turn_author={"name": "x" * 1_000_001})
+    assert "metadata" in call(manager, "status")["last failure"]
+    hosts.say(manager, "My bicycle is red", "I see.")
     state = call(manager, "status")
-    assert (state["not stored yet"], state["memories"]) == (0, 2)
+    assert (state["not stored yet"], state["memories"]) == (0, 3)
 
 
 def test_an_embedder_of_another_kind_leaves_words_to_find_by(hosts, home):
