@@ -64,6 +64,16 @@ except StoreError as error:
     told = {"error": str(error)}
 sys.stdout.write(json.dumps(told))
 """
+OVERTAKEN = """
+with Memory.open(path, embedder=None) as memory:
+    try:
+        with memory._engine.store.database.read():
+            print("reading", flush=True)
+            sys.stdin.readline()
+    except StoreError as error:
+        print(error, flush=True)
+    print(memory.count())
+"""
 FOLLOW = """
 with Memory.open(path, embedder=None) as memory:
     for line in sys.stdin:
@@ -140,6 +150,16 @@ def test_what_others_write_while_it_is_open_is_read(file):
         assert listed() == ["Foxes run"]
         process.stdin.close()
         assert process.stderr.read() == ""
+
+
+def test_who_reads_while_others_write_to_the_file_itself_is_told(file):
+    with run_python(["-c", AS_NOBODY + OVERTAKEN, str(file)], stdin=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "reading\n"
+        file.chmod(0o644)
+        with Memory.open(file, embedder=None) as memory:
+            memory.add("Foxes run")
+        out, err = process.communicate("\n")
+    assert ("was written to while it was read; try again\n2\n" in out, err) == (True, "")
 
 
 def test_a_log_that_can_not_be_read_is_told(file):

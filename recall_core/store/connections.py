@@ -76,8 +76,12 @@ class Connections:
             try:
                 with self._reader:  # a savepoint is a transaction here, which only reads
                     yield self._reader
+            except apsw.Error:
+                self._check_unwritten()
+                raise
             finally:
                 self._reading_thread = None
+            self._check_unwritten()
 
     @contextlib.contextmanager
     def write(self, deadline: Deadline) -> Iterator[apsw.Connection]:
@@ -295,6 +299,11 @@ class Connections:
 
     def _has_changed(self) -> bool:
         return self._state is not None and find_state(self.path) != self._state
+
+    def _check_unwritten(self) -> None:
+        """Raise StoreBusyError if others wrote while a file was read as one that nobody changes."""
+        if self._state is not None and find_state(self.path)[1:] != self._state[1:]:
+            raise StoreBusyError(f"{self.path} was written to while it was read; try again")
 
     def _drop(self) -> None:
         """Close the connections without the last one's clearing up: the log is not, or no more, ours."""

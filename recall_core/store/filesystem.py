@@ -76,7 +76,7 @@ def has_log(path: str) -> bool:
 
 
 def find_state(path: str) -> tuple[object, ...]:
-    """Return what differs once somebody has written to a file, or is about to."""
+    """Return what differs once somebody is about to write to a file, and behind that what differs once that is done."""
     status = find_status(path)
     return (has_log(path), *((status.st_mtime_ns, status.st_size) if status else ()))
 
