@@ -32,7 +32,7 @@ def memory(tmp_path, opened):
 
 def wait_for(condition):
     """Wait for what another thread does; tell whether it did."""
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 120
     while not condition() and time.monotonic() < ends:
         time.sleep(0.02)
     return condition()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 from crewai import Agent, Crew, Task
 from crewai.memory.unified_memory import Memory as CrewMemory
 from crews import FACT, QUESTION, ScriptedLLM
+from support import wait_until
 
 from recall_crewai import RecallMemory, RecallStorage, disable, enable, recall_memory
 
@@ -20,12 +20,12 @@ from recall_crewai import RecallStorage, recall_memory
 
 def write(path, number):
     with recall_memory(path, root_scope=f"/crew/{number}") as memory:
-        for place in range(8):
+        for place in range(4):
             memory.remember_many([f"crew {number} notes item {place}"])
         found = memory.recall(f"crew {number} notes item 3", limit=20)
-        assert len(found) == 8, len(found)
+        assert len(found) == 4, len(found)
     storage = RecallStorage(path)
-    for place in range(8):
+    for place in range(4):
         record = MemoryRecord(content=f"raw {number} {place}", scope=f"/raw/{number}", embedding=[1.0, place, 0.0])
         storage.save([record])
     storage.close()
@@ -52,12 +52,12 @@ def test_several_processes_and_forks_of_them_write_one_file_and_lose_nothing(tmp
         for number in ("1", "2")
     ]
     for writer in writers:
-        _, said = writer.communicate(timeout=120)
+        _, said = writer.communicate(timeout=240)
         assert writer.returncode == 0, said
     memory = recall_memory(path)
     opened.append(memory)
     assert memory.list_scopes("/crew") == ["/crew/1", "/crew/1b", "/crew/2", "/crew/2b"]
-    assert (memory.info("/crew").record_count, memory.info("/raw").record_count) == (32, 32)
+    assert (memory.info("/crew").record_count, memory.info("/raw").record_count) == (16, 16)
 
 
 # Crew(memory=True)
@@ -90,12 +90,11 @@ def test_memory_true_without_an_embedder_says_that_nothing_was_stored(tmp_path, 
     opened.append(crew._memory)
     crew.kickoff()
     crew._memory.drain_writes()
-    for _ in range(100):
-        said = [record.getMessage() for record in caplog.records if record.name == "recall_crewai"]
-        if any("NOT stored" in line for line in said):
-            break
-        time.sleep(0.05)
-    assert any("NOT stored" in line and "embedder" in line for line in said)
+    wait_until(lambda: any("NOT stored" in line and "embedder" in line for line in told(caplog)))
+
+
+def told(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "recall_crewai"]
 
 
 def test_other_storages_are_chosen_as_before_and_disable_ends_it(tmp_path, opened):

@@ -130,7 +130,7 @@ def test_processes_share_a_memory(tmp_path):
     command = [sys.executable, "-c", OTHER_PROCESS, str(HERE), str(path)]
     others = [subprocess.Popen([*command, order], stderr=subprocess.PIPE, text=True) for order in "AB"]
     for other in others:
-        _, errors = other.communicate(timeout=120)
+        _, errors = other.communicate(timeout=240)
         assert other.returncode == 0, errors
     model = scripted("A bolt.")
     with Memory.open(path) as memory:
