@@ -144,3 +144,23 @@ def test_odd_lines_are_left_out_or_told(tmp_path):
         imported = memory.import_(path, format="claude-code")
         assert (imported.added, imported.failed) == (2, 2)
         assert memory.import_(path, format="claude-code").added == 0
+
+
+def test_what_was_written_while_the_assistant_was_at_work_is_said_by_the_user(tmp_path):
+    def queued(prompt, second, **more):
+        attachment = {"type": "queued_command", "prompt": prompt, **more}
+        return {**line("attachment", f"q{second}", None, second), "message": None, "attachment": attachment}
+
+    lines = [
+        line("user", "u1", "Make it fast", 1),
+        queued("And use Redis", 2),
+        queued(text("and Docker"), 3, commandMode="prompt"),
+        queued("a task has ended", 4, commandMode="task-notification"),
+        queued("<task-notification>a task has ended</task-notification>", 5),
+        line("assistant", "u2", text("Done"), 6),
+    ]
+    file = write(tmp_path / "t.jsonl", lines)
+    with open_memory() as memory:
+        memory.import_(file)
+        found = [(record.role, record.text) for record in memory.session(SESSION).messages()]
+    assert found == [("user", "Make it fast"), ("user", "And use Redis"), ("user", "and Docker"), ("assistant", "Done")]

@@ -91,12 +91,11 @@ def _read_file(file: Input, turns: Counter[str]) -> Iterator[Item]:
 
 
 def _read_line(line: Mapping[str, Json], number: int, transcript: _Transcript, turns: Counter[str]) -> Item:
-    kind, session = line.get("type"), read_name(line.get("sessionId")) or transcript.session
+    kind, content = _find_message(line)
+    session = read_name(line.get("sessionId")) or transcript.session
     if kind not in ("user", "assistant"):
         _note_title(line, session, transcript)
         return Skipped(EVENT, number)
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
     text = strip_injected(find_text(content))
     reason = _find_reason(line, content, text)
     if reason is not None:
@@ -113,10 +112,22 @@ def _read_line(line: Mapping[str, Json], number: int, transcript: _Transcript, t
         kind="message",
         source=ClaudeCodeSource.name,
         created_at=read_time(line.get("timestamp")),
-        metadata=_find_metadata(line, message),
+        metadata=_find_metadata(line),
     )
     # A session that is resumed begins with the messages before, under their old ids.
     return Entry(record=record, key=uuid or f"{session}/{number}", line=number)
+
+
+def _find_message(line: Mapping[str, Json]) -> tuple[Json, Json]:
+    """Return the type of a line and the content of its message. What somebody writes while the assistant is at work is
+    an attachment to what is said next.
+    """
+    match line:
+        case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt, **rest}}:
+            return ("user" if rest.get("commandMode", "prompt") == "prompt" else None), prompt
+        case {"message": {"content": content}}:
+            return line.get("type"), content
+    return line.get("type"), None
 
 
 def _find_reason(line: Mapping[str, Json], content: Json, text: str) -> str | None:
@@ -143,7 +154,8 @@ def _note_title(line: Mapping[str, Json], session: str, transcript: _Transcript)
             transcript.titles[session] = (title, None)
 
 
-def _find_metadata(line: Mapping[str, Json], message: Json) -> dict[str, Json]:
+def _find_metadata(line: Mapping[str, Json]) -> dict[str, Json]:
+    message = line.get("message")
     model = message.get("model") if isinstance(message, dict) else None
     found = {"cwd": line.get("cwd"), "branch": line.get("gitBranch"), "model": model}
     return tame({name: value for name, value in found.items() if value})
