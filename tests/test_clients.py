@@ -221,16 +221,45 @@ def test_a_hook_on_windows_is_written_as_any_of_its_shells_takes_it(tmp_path, pr
     assert files(tmp_path) == {}
 
 
-def test_each_platform_has_folders_of_its_own(tmp_path):
-    where = {
-        platform: find_changes("vscode", COMMAND, Place(home=tmp_path, environment={}, platform=platform))[0].file
-        for platform in ("linux", "darwin", "win32")
-    }
-    assert {platform: file.relative_to(tmp_path).as_posix() for platform, file in where.items()} == {
-        "linux": ".config/Code/User/mcp.json",
-        "darwin": "Library/Application Support/Code/User/mcp.json",
-        "win32": "AppData/Roaming/Code/User/mcp.json",
-    }
+PLACES = {
+    "claude-code": (".claude.json", ".claude.json", ".claude.json"),
+    "claude-desktop": (
+        ".config/Claude/claude_desktop_config.json",
+        "Library/Application Support/Claude/claude_desktop_config.json",
+        "AppData/Roaming/Claude/claude_desktop_config.json",
+    ),
+    "cursor": (".cursor/mcp.json",) * 3,
+    "codex": (".codex/config.toml",) * 3,
+    "vscode": (
+        ".config/Code/User/mcp.json",
+        "Library/Application Support/Code/User/mcp.json",
+        "AppData/Roaming/Code/User/mcp.json",
+    ),
+    "windsurf": (".codeium/windsurf/mcp_config.json",) * 3,
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_each_platform_has_folders_of_its_own(client, tmp_path):
+    places = [Place(home=tmp_path, environment={}, platform=platform) for platform in ("linux", "darwin", "win32")]
+    found = [find_changes(client, COMMAND, place)[0].file.relative_to(tmp_path).as_posix() for place in places]
+    assert tuple(found) == PLACES[client]
+
+
+@pytest.mark.parametrize(
+    ("client", "platform", "variable", "file"),
+    [
+        ("claude-code", "linux", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "linux", "CODEX_HOME", "config.toml"),
+        ("vscode", "linux", "XDG_CONFIG_HOME", "Code/User/mcp.json"),
+        ("claude-desktop", "win32", "APPDATA", "Claude/claude_desktop_config.json"),
+    ],
+)
+def test_a_variable_moves_a_client_s_folder(client, platform, variable, file, tmp_path):
+    place = Place(home=tmp_path / "home", environment={variable: str(tmp_path / "moved")}, platform=platform)
+    changes = find_changes(client, COMMAND, place)
+    assert changes[0].file == tmp_path / "moved" / file
+    assert all(change.file.is_relative_to(tmp_path / "moved") for change in changes)
 
 
 def test_the_command_shows_first_then_does_and_undoes(tmp_path, db_path):
