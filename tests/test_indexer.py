@@ -348,7 +348,7 @@ def test_every_token_of_a_long_text_is_seen_by_the_bundled_model(db_path):
     text = "\n\n".join(
         f"第{number}条：数据库配置写在 config.yaml 里，端口是 {8000 + number}。 The user prefers dark mode, "
         f"says {'very ' * (number % 7)}clearly item {number}; ﷺ 🚀 {'x' * number}"
-        for number in range(120)
+        for number in range(60)
     )
     with Memory.open(db_path) as memory:
         model = memory._engine.embedder
