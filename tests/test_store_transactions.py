@@ -98,7 +98,7 @@ def close_while_it_is_held(memory, path, meanwhile=lambda: None):
     meanwhile()
     closing = threading.Thread(target=memory.close)
     closing.start()
-    closing.join(60)
+    closing.join(LIMIT)
     in_time = not closing.is_alive()
     holder.release()
     closing.join()
@@ -110,7 +110,7 @@ def test_a_memory_that_is_closed_waits_no_longer_for_the_file_than_its_close_tim
     slow = SlowEmbedder()
     memory = Memory.open(file, embedder=slow, settings=settings)
     memory.add("Turtles swim", id="t")
-    assert slow.begun.wait(20)
+    assert slow.begun.wait(LIMIT)
     assert close_while_it_is_held(memory, file, slow.may.set)
     with open_memory(file) as memory:
         assert ([record.text for record in memory.get(["t"])], memory.flush()) == (["Turtles swim"], 0)
