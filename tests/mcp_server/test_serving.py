@@ -176,31 +176,36 @@ def test_what_is_no_unicode_is_answered_and_stored_with_a_mark(db_path):
     assert server.end()[0] == 0
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """Return a server for those that it lets nothing through to."""
+    with serving(tmp_path_factory.mktemp("served") / "memory.db") as served:
+        yield served
+
+
 @pytest.mark.parametrize("header", [None, "Bearer wrong-token-of-someone", "Basic abc", "Bearer "])
-def test_without_the_token_nothing_is_served(db_path, header):
-    with serving(db_path) as served:
-        request = urllib.request.Request(served.url, json.dumps(HELLO).encode(), {"Content-Type": "application/json"})
-        if header is not None:
-            request.add_header("Authorization", header)
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=LIMIT)
-        with caught.value as error:
-            assert (error.code, error.headers["WWW-Authenticate"]) == (401, "Bearer")
+def test_without_the_token_nothing_is_served(served, header):
+    request = urllib.request.Request(served.url, json.dumps(HELLO).encode(), {"Content-Type": "application/json"})
+    if header is not None:
+        request.add_header("Authorization", header)
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=LIMIT)
+    with caught.value as error:
+        assert (error.code, error.headers["WWW-Authenticate"]) == (401, "Bearer")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "code"), [("Host", "evil.example", 421), ("Origin", "http://evil.example", 403)]
 )
-def test_a_page_in_a_browser_can_not_reach_it(db_path, name, value, code):
-    with serving(db_path) as served:
-        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
-        request = urllib.request.Request(served.url, json.dumps(HELLO).encode(), headers)
-        request.add_header("Content-Type", "application/json")
-        request.add_header(name, value)
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=LIMIT)
-        with caught.value as error:
-            assert error.code == code
+def test_a_page_in_a_browser_can_not_reach_it(served, name, value, code):
+    headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+    request = urllib.request.Request(served.url, json.dumps(HELLO).encode(), headers)
+    request.add_header("Content-Type", "application/json")
+    request.add_header(name, value)
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=LIMIT)
+    with caught.value as error:
+        assert error.code == code
 
 
 def test_http_and_stdio_serve_the_same_memory(db_path):
