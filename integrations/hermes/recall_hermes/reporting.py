@@ -13,6 +13,7 @@ from .files import OpenFile
 from .health import Failure, read_failure
 from .mirror import make_filter
 from .names import memory_file
+from .waiting import count_waiting
 
 
 def describe_home(home: Path, memory: Memory) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def describe_home(home: Path, memory: Memory) -> dict[str, Any]:
         "sessions": stats.sessions,
         "mirrored entries": memory.count(where=make_filter()),
         "last change": newest[0].updated_at.isoformat(timespec="seconds") if newest else None,
+        "not stored yet": count_waiting(home),
         "waiting for a vector": stats.pending,
         "not embeddable": stats.resting,
         "megabytes": round(stats.file_bytes / 1e6, 1),

@@ -144,7 +144,10 @@ class Transcript:
 
     def forget(self, record: Record) -> None:
         """Never store this again: it was forgotten on purpose, while the history still has it."""
-        self._forgotten.add(str(record.metadata.get("_said")))
+        said = record.metadata.get("_said")
+        with self._lock:
+            self._forgotten.add(str(said))
+            self._waiting = [new for new in self._waiting if said is None or (new.metadata or {}).get("_said") != said]
 
     def _find_withdrawn(self, turn: int | None) -> list[str]:
         """Return the records of turns that the user took back: those that this one stands in the place of."""

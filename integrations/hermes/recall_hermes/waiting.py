@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -76,6 +77,15 @@ class Waiting:
     def _drop_taken(self) -> None:
         while self._taken:
             self._taken.pop().unlink(missing_ok=True)
+
+
+def count_waiting(home: Path) -> int:
+    """Return how many records wait in the files of a home, whoever's they are."""
+    count = 0
+    for file in state_folder(home).glob(f"{WAITING}*.json"):
+        with contextlib.suppress(OSError, ValueError):  # stored meanwhile, or told when an agent takes it over
+            count += len(json.loads(file.read_text("utf-8")))
+    return count
 
 
 def _to_json(record: NewRecord) -> dict[str, Any]:

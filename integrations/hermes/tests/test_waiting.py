@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from agents import call, telegram
 from recall_core import Memory
 from recall_hermes import provider
 from recall_hermes.health import read_failure
+from recall_hermes.main import main
 from recall_hermes.names import WAITING, memory_file, state_folder
 
 HERE = Path(__file__).parent
@@ -48,6 +50,11 @@ def waiting(home):
 def stored(home):
     with Memory.open(memory_file(home), embedder=None) as memory:
         return {(record.text, record.scope) for record in memory.records(limit=100)}
+
+
+def ids(home):
+    with Memory.open(memory_file(home), embedder=None) as memory:
+        return {record.id: record.text for record in memory.records(limit=100)}
 
 
 def test_a_turn_that_could_not_be_stored_until_the_end_is_when_an_agent_starts_again(impatient, hosts, home):
@@ -137,6 +144,25 @@ def test_what_waits_is_stored_once_though_two_agents_know_of_it(impatient, hosts
     first.on_session_end([])
     assert len(stored(home)) == 3
     assert waiting(home) == []
+
+
+def test_what_another_agent_has_stored_and_the_user_had_forgotten_does_not_come_back(hosts, home):
+    manager = hosts.start("s1")
+    with locking(memory_file(home)):
+        manager.recall.sync_turn("The ladder is in the attic.", "Noted.", session_id="s1")
+    hosts.start("s2")  # stores it
+    (id,) = (id for id, text in ids(home).items() if "attic" in text)
+    assert "forgotten" in call(manager, "forget", id=id, permanently=True)
+    manager.on_session_end([])
+    assert {text for text, _ in stored(home)} == {"Noted."}
+
+
+def test_what_waits_is_told_by_the_command(hosts, home, capsys):
+    manager = hosts.start("s1")
+    with locking(memory_file(home)):
+        manager.recall.sync_turn("The ladder is in the attic.", "Noted.", session_id="s1")
+    assert main(["--home", str(home), "status"]) == 0
+    assert re.search(r"not stored yet: +2\n", capsys.readouterr().out)
 
 
 def test_a_file_of_what_waits_that_can_not_be_read_is_told_and_set_aside(hosts, home):
