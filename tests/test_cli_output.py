@@ -243,6 +243,11 @@ def test_a_command_that_is_mistyped_is_told_which_was_perhaps_meant(db_path):
     assert (result.exit_code, result.stderr) == (2, "recall: No such command 'zzz'; see recall --help\n")
 
 
+def test_an_option_in_front_of_the_command_is_told_where_it_belongs(db_path):
+    result = run(db_path, "--db", "memory.db", "list")
+    assert (result.exit_code, "'--db'; those of a command stand behind its name; see" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("command", [("list",), ("forget", "--everything", "--yes"), ("add", "text")], ids=str)
 def test_an_empty_path_does_not_mean_the_default_memory(db_path, command):
     result = run(db_path, *command, "--db", "")

@@ -145,4 +145,7 @@ def exit_code(error: RecallError) -> int:
 def explain_usage(error: click.UsageError) -> str:
     """Say what is wrong with a command line, and where to read how to write it."""
     command = error.ctx.command_path if error.ctx else "recall"
-    return f"{error.format_message().rstrip('.')}; see {command} --help"
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
+        message += "; those of a command stand behind its name"
+    return f"{message} See {command} --help" if message.endswith("?") else f"{message}; see {command} --help"
