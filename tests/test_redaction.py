@@ -137,7 +137,7 @@ def test_keys_that_become_alike_stay_apart():
 
 # Time: the seconds for a text of 1 MB are a bound that only a pattern that goes back over the text would break.
 
-MEGABYTE = 1_000_000
+LENGTH = 500_000
 HOSTILE = [
     "sk-", "eyJ", "eyJ-", "eyJaaaaaaaa.", "eyJ.eyJ.", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n",
     "-", "password=", 'password="', "password='\\", "password:\n", "token is ", "://a:", "://", "a://b:c", "4111 ", "4",
@@ -150,10 +150,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_text_takes_longer_than_its_length_allows(unit):
-    text = unit * (MEGABYTE // len(unit))
+    text = unit * (LENGTH // len(unit))
     started = time.process_time()
     redact_text(text)
-    assert time.process_time() - started < 30  # twenty times what it takes, for a machine that is busy
+    assert time.process_time() - started < 20  # twenty times what it takes, for a machine that is busy
 
 
 # The choice
