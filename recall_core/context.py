@@ -26,7 +26,7 @@ KEPT = frozenset("\n\r\t\x0b\x0c\x1c\x1d\x1e\x85" + JOINERS)  # of the unseen ch
 UNSEEN = frozenset("\u00ad\u200b\u2060\ufeff")  # without width or meaning
 # What is drawn without width although it is no control character: joiners, fillers, variation selectors.
 WIDTHLESS = JOINERS + "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
-FENCES = (TAG, "memory-context", "memory_context")  # of the block, and of hosts that put it into one of their own
+FENCES = (TAG, "memory-context", "memory_context", "system-reminder")  # of the block, and of what hosts put it into
 _BLOCK = compile_late(rf"<{TAG}>.*?(?:</{TAG}>|\Z)\s*", re.DOTALL)
 
 

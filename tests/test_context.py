@@ -129,7 +129,7 @@ def test_no_spelling_of_the_tag_gets_into_the_block(tag):
 
 
 @pytest.mark.parametrize("letter", [*"\u034f\u115f\u200b\u200c\u200d\u2060\u3164\ufe0f\ufeff", "\U000e0101", "\xad"])
-@pytest.mark.parametrize("tag", [TAG, "memory-context", "memory_context"])
+@pytest.mark.parametrize("tag", [TAG, "memory-context", "memory_context", "system-reminder"])
 def test_no_unseen_character_hides_a_tag(tag, letter):
     hidden = f"<{letter}/{letter}{letter.join(tag)}{letter}>"
     (line,) = quoted(render_context([make_hit(f"text {hidden}")], "en", PLENTY))
