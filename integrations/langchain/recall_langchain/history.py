@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessageChunk, BaseMessage, trim_messages
 from recall_core import And, Condition, NewRecord, Session, derive_name
 from recall_core.errors import InvalidInputError
 from recall_core.opening import Closing, Opened, Source
+from recall_core.revision import Revision
 
 from .documents import join_where
 from .messages import KIND, join_chunks, role_of, text_of, to_message, to_payload
@@ -55,9 +56,8 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages: all of them, in their order, or none."""
         joined = _join_all(messages)
-        if joined and isinstance(joined[0], AIMessageChunk) and self._continue(joined[0]):
-            del joined[0]
-        self._view.change([self._make(message) for message in joined])
+        continued = self._continue(joined[0]) if joined else {}
+        self._view.change([self._make(message) for message in joined[len(continued) :]], update=continued)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages: all of them, in their order, or none."""
@@ -105,13 +105,12 @@ class RecallChatMessageHistory(Closing, BaseChatMessageHistory):
             redact=self._redact,
         )
 
-    def _continue(self, message: AIMessageChunk) -> bool:
-        """Add the next part of a streamed message to the last one if it is that; tell whether it was."""
-        for record in self._session.messages(1):
+    def _continue(self, message: BaseMessage) -> dict[str, Revision]:
+        """Return how the last message is to be changed if this is the next part of it, by its id."""
+        for record in self._session.messages(1) if isinstance(message, AIMessageChunk) else []:
             if (whole := join_chunks(to_message(record), message)) is not None:
-                self._view.update(record.id, text=text_of(whole), payload=to_payload(whole), redact=self._redact)
-                return True
-        return False
+                return {record.id: Revision(text=text_of(whole), payload=to_payload(whole), redact=self._redact)}
+        return {}
 
 
 def _join_all(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -41,7 +41,11 @@ def converse(recall: RecallMiddleware, text: str) -> str:
 
 CASES = {
     "middleware": Case(
-        RecallMiddleware, lambda recall: converse(recall, TEA), lambda recall: converse(recall, QUESTION)
+        lambda memory: RecallMiddleware(
+            memory, timeout=120
+        ),  # however busy the machine is, in a process of its own too
+        lambda recall: converse(recall, TEA),
+        lambda recall: converse(recall, QUESTION),
     ),
     "store": Case(
         RecallStore,

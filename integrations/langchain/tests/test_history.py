@@ -108,6 +108,20 @@ def test_all_messages_of_a_call_are_kept_or_none(history):
     assert history.messages == []
 
 
+def test_the_next_part_of_a_stream_is_kept_with_what_follows_it_or_neither_is(history):
+    class Odd(HumanMessage):
+        @property
+        def text(self):
+            raise RuntimeError("no text")
+
+    history.add_message(AIMessageChunk("Good ", id="a"))
+    with pytest.raises(RuntimeError):
+        history.add_messages([AIMessageChunk("morning.", id="a"), Odd("b")])
+    assert contents(history.messages) == ["Good "]
+    history.add_messages([AIMessageChunk("morning.", id="a"), HumanMessage("Hello.")])
+    assert contents(history.messages) == ["Good morning.", "Hello."]
+
+
 def test_secrets_are_kept_unless_they_are_to_be_taken_out(memory):
     key = "sk-proj-" + "a1B2c3D4e5" * 5
     for session, redact in (("kept", False), ("safe", True)):

@@ -27,7 +27,8 @@ def test_links_of_a_page_lead_somewhere(page):
 
 @pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_an_example_runs_without_a_warning(example, tmp_path):
-    alice, again, bob = run_example(example, tmp_path, "-W", "error").split(" asks: ")[1:]
+    patiently = str(Path(__file__).with_name("patiently.py"))
+    alice, again, bob = run_example(example, tmp_path, "-W", "error", patiently).split(" asks: ")[1:]
     assert "Mei lives in Chengdu" in alice
     assert "花生过敏" in again
     assert "(nothing is remembered)" in bob

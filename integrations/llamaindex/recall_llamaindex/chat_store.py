@@ -13,6 +13,7 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from recall_core import Condition, Filter, Record, derive_name
 from recall_core.drafting import is_derived
 from recall_core.opening import Closing, Opened, Source, find_path, read_all
+from recall_core.revision import Revision
 
 from .arguments import check_names
 from .filters import among, join_filters
@@ -122,8 +123,7 @@ class RecallChatStore(Closing, AsyncDBChatStore):
 
     def _archive(self, key: str, n: int) -> list[ChatMessage]:
         oldest = self._read(key, MessageStatus.ACTIVE)[:n]
-        for record in oldest:
-            self._view.update(record.id, kind=ARCHIVED)
+        self._view.change(update={record.id: Revision(kind=ARCHIVED) for record in oldest})
         return [to_message(record) for record in oldest]
 
     def _find_keys(self) -> list[str]:
