@@ -47,9 +47,15 @@ class Opened:
         """What is to be used; ask for it each time. Raises StoreError if a forked child can't open the file."""
         if self._is_inherited():
             with self._opening:
-                if self._file is not None and self._is_inherited():
-                    self._open(self._file)
+                if self.file is not None and self._is_inherited():
+                    self._open(self.file)
         return self._view
+
+    @property
+    def file(self) -> str | None:
+        """The file that was opened here, None for a memory that lies in RAM or has an owner."""
+        path = None if self._own is None else self._own._engine.store.path
+        return None if path == MEMORY_PATH else path
 
     def close(self) -> None:
         """Close the memory if it was opened here."""
@@ -58,26 +64,20 @@ class Opened:
             self._own.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        if self._file is not None and not self._closed:
-            return type(self)(self._file, self._scope, **self._arguments)
+        if self.file is not None and not self._closed:
+            return type(self)(self.file, self._scope, **self._arguments)
         shared = type(self).__new__(type(self))
         shared.__dict__.update(self.__dict__, _own=None)
         return shared
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._file is None:
+        if self.file is None:
             raise TypeError("only what was given the path of a file can be pickled; this has an open memory")
-        return functools.partial(type(self), **self._arguments), (self._file, self._scope)
+        return functools.partial(type(self), **self._arguments), (self.file, self._scope)
 
     def _is_inherited(self) -> bool:
         """Tell whether a file is to be opened anew, since this is a child of the process that opened it."""
-        return not self._closed and self._file is not None and self._process != os.getpid()
-
-    @property
-    def _file(self) -> str | None:
-        """The file that was opened here, None for a memory that lies in RAM or has an owner."""
-        path = None if self._own is None else self._own._engine.store.path
-        return None if path == MEMORY_PATH else path
+        return not self._closed and self.file is not None and self._process != os.getpid()
 
     def _open(self, path: str | Path) -> None:
         own = Memory.open(path, **self._arguments)

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 import weakref
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -77,6 +78,12 @@ class RecallMemory(Memory):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return this memory, or with an `update`, such as {"read_only": True}, another one on the same storage."""
+        if not update:
+            return self
+        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **update})
 
     def __enter__(self) -> Self:
         return self

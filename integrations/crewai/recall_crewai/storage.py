@@ -60,9 +60,9 @@ class RecallStorage(Listing):
         return self  # a copied crew has the same memory
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.path is None:
-            raise TypeError("a RecallStorage of an open memory can't be pickled; make it with a path")
-        return partial(RecallStorage, **self._arguments), (self.path,)
+        if self._opened.file is None:
+            raise TypeError("a RecallStorage of an open memory or of RAM can't be pickled; make it with a path")
+        return partial(RecallStorage, **self._arguments), (self._opened.file,)
 
     def save(self, records: list[MemoryRecord]) -> None:
         """Store records, in the place of those with the same ids: all of them, or none.

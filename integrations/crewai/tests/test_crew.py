@@ -129,6 +129,30 @@ def test_a_storage_of_a_path_can_be_sent_to_another_process(tmp_path, opened):
         pickle.dumps(RecallStorage(memory))
 
 
+def test_a_storage_that_is_sent_elsewhere_has_the_file_it_had(tmp_path, opened, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    storage = RecallStorage("memory.db")
+    opened.append(storage)
+    storage.save([make_record("a")])
+    sent = pickle.dumps(storage)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    twin = pickle.loads(sent)
+    opened.append(twin)
+    assert twin.count() == 1
+    with RecallStorage(":memory:") as in_ram, pytest.raises(TypeError, match="make it with a path"):
+        pickle.dumps(in_ram)
+
+
+def test_a_copy_with_other_settings_leaves_the_memory_as_it_is(memory):
+    memory.remember("The boiler is in the cellar.")
+    other = memory.model_copy(update={"read_only": True})
+    assert (other.read_only, memory.read_only, other.storage) == (True, False, memory.storage)
+    assert other.remember("The ladder is in the attic.") is None
+    assert "cellar" in other.recall("Where is the boiler?")[0].record.content
+    assert memory.model_copy() is memory
+
+
 def test_kickoff_for_each_stores_what_came_of_each(memory):
     crew = build_crew(memory, ScriptedLLM(), question="What is known of {topic}?")
     crew.kickoff_for_each([{"topic": "tea"}, {"topic": "茶"}])
