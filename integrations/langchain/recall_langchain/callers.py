@@ -33,10 +33,15 @@ def find_names(context: object = None) -> dict[str, Any]:
     """
     configurable = _find_configurable()
     names = {key: value for key, value in configurable.items() if not key.startswith("__")}
-    said = _as_mapping(_find_context() if context is None else context)
+    given = _find_context() if context is None else context
+    said = _as_mapping(given)
     names |= {key: value for key, value in said.items() if value is not None}
     user = configurable.get(SIGNED_IN) or names.get(USER)
-    return names | {USER: ANYBODY if user is None or user == "" else user}
+    if user is None or user == "":
+        user = ANYBODY
+        if given is not None and not said and not isinstance(given, Mapping):
+            _warn_once([f"a context of the type {type(given).__name__}"])
+    return names | {USER: user}
 
 
 def find_scope(scope: Scope, names: Mapping[str, Any]) -> str:
@@ -44,15 +49,15 @@ def find_scope(scope: Scope, names: Mapping[str, Any]) -> str:
     if callable(scope):
         return scope(names)
     if names[USER] == ANYBODY and f"{{{USER}}}" in scope:
-        _warn_once(name for name in names if USER_LIKE in name.lower() and name != USER and names[name])
+        _warn_once(name for name in names if USER_LIKE in str(name).lower() and name != USER and names[name])
     return format_scope(scope, names)
 
 
 def _warn_once(names: Iterable[str]) -> None:
-    """Warn of names that look like a user's, which would let all users share a memory."""
+    """Warn of what may be meant to name a user and does not, so that all users would share a memory."""
     for name in set(names) - _warned:
         _warned.add(name)
-        logger.warning("%r names no user, 'user_id' does; whoever speaks is taken for the user %r", name, ANYBODY)
+        logger.warning("%s names no user, user_id does; whoever speaks is taken for the user %r", name, ANYBODY)
 
 
 def _find_configurable() -> Mapping[str, Any]:

@@ -299,7 +299,22 @@ def test_a_user_under_another_name_is_not_known_and_the_log_says_so_once(memory,
     for _ in range(2):
         agent.invoke(ask("Hello."), context={name: "alice"})
     assert memory.scopes() == ["user/default"]
-    assert caplog.text.count(f"{name!r} names no user, 'user_id' does") == 1
+    assert caplog.text.count(f"{name} names no user, user_id does") == 1
+
+
+@pytest.mark.parametrize("context", ["alice", ["alice"]])
+def test_a_context_that_names_nobody_is_told_of_in_the_log(memory, caplog, monkeypatch, context):
+    monkeypatch.setattr("recall_langchain.callers._warned", set())
+    create_agent(scripted(), [], middleware=[RecallMiddleware(memory)]).invoke(ask("Hello."), context=context)
+    assert memory.scopes() == ["user/default"]
+    assert caplog.text.count(f"a context of the type {type(context).__name__} names no user") == 1
+
+
+def test_odd_names_in_a_context_cost_nothing(memory, caplog):
+    create_agent(scripted(), [], middleware=[RecallMiddleware(memory)]).invoke(ask("Hello."), context={7: 1} | ALICE)
+    create_agent(scripted(), [], middleware=[RecallMiddleware(memory)]).invoke(ask("Hello."), context={7: 1})
+    assert memory.scopes() == ["user/alice", "user/default"]
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(("scope", "context"), [
