@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import INVALID_PARAMS, CallToolResult, TextContent, ToolAnnotations
 
 try:
     from mcp.server.fastmcp import Context, FastMCP
@@ -28,6 +28,7 @@ __all__ = [
     "ToolError",
     "low_level",
     "new_server",
+    "protocol_error",
 ]
 
 
@@ -41,6 +42,15 @@ def new_server(name: str, *, title: str, version: str, instructions: str) -> Any
         server = FastMCP(name, host="127.0.0.1", stateless_http=True, json_response=False, **shared)
     low_level(server).version = version
     return server
+
+
+def protocol_error(message: str) -> Any:
+    """Return the error whose message reaches the client from a resource or a prompt."""
+    if MAJOR == 1:
+        return ToolError(message)
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError(code=INVALID_PARAMS, message=message)
 
 
 def _read_no_settings() -> None:

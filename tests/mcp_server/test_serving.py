@@ -116,6 +116,18 @@ def test_the_file_is_opened_by_the_first_call_and_not_before(db_path):
     run(work)
 
 
+def test_what_keeps_a_resource_or_a_prompt_from_being_made_is_told(db_path):
+    db_path.mkdir()
+    server = Raw(db_path).begin()
+    for method, parameters in (
+        ("resources/read", {"uri": "recall://memory/some-id"}),
+        ("prompts/get", {"name": "recall", "arguments": {"question": "tea?"}}),
+    ):
+        answer = server.ask({"jsonrpc": "2.0", "id": 2, "method": method, "params": parameters})
+        assert "it is a folder; give the path of a file" in answer["error"]["message"]
+    server.end()
+
+
 def test_a_file_of_another_model_is_an_error_with_two_ways_out(db_path):
     with Memory.open(db_path, embedder=HashedEmbedder()) as memory:
         memory.add("text")
