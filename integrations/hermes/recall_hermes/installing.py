@@ -124,8 +124,8 @@ def _carry_out(plan: Plan) -> Plan:
 def _is_ours(folder: Path) -> bool:
     try:
         return MARK.encode() in (folder / "__init__.py").read_bytes()
-    except OSError:
-        return not any(folder.iterdir()) if folder.is_dir() else False
+    except OSError:  # such as what an uninstallation that was interrupted has left: bytecode
+        return folder.is_dir() and not any(path.is_file() for path in folder.iterdir())
 
 
 def _yaml() -> Any:

@@ -222,6 +222,15 @@ def test_a_config_that_is_read_only_is_left_alone_and_nothing_else_is_written(ho
     assert files_below(home) == before
 
 
+def test_what_an_interrupted_uninstallation_has_left_is_in_nobodys_way(home):
+    bytecode = plugin_folder(home) / "__pycache__"
+    bytecode.mkdir(parents=True)
+    (bytecode / "cli.cpython-311.pyc").write_bytes(b"x")
+    assert install(home).changed
+    assert uninstall(home).changed
+    assert not plugin_folder(home).exists()
+
+
 def test_another_plugin_of_the_name_keeps_the_config_from_being_changed_back(home, capsys):
     install(home)
     (plugin_folder(home) / "__init__.py").write_text("# MemoryProvider of somebody else")
