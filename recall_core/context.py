@@ -35,7 +35,8 @@ def _spell(name: str) -> str:
     return f"[{WIDTHLESS}]*+".join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in name)
 
 
-CLOSING = compile_late(rf"[<＜﹤](?=[\s/／{WIDTHLESS}]*+(?:{'|'.join(map(_spell, FENCES))}))", re.IGNORECASE)
+OPENINGS = "<＜﹤"
+CLOSING = compile_late(rf"[{OPENINGS}](?=[\s/／{WIDTHLESS}]*+(?:{'|'.join(map(_spell, FENCES))}))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,4 +228,6 @@ def _neutralise(text: str) -> str:
     """Make sure that a text can't close the block, nor hide or turn around what stands beside it."""
     if not text.isprintable():
         text = "".join(map(_show, text))
+    if not any(mark in text for mark in OPENINGS):
+        return text  # without compiling the pattern, which takes longer than a block
     return CLOSING.sub("‹", text)
