@@ -93,8 +93,11 @@ def test_a_middleware_with_tools_is_pickled_with_them(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="forks are not safe there")
 def test_forked_workers_go_on_with_what_their_parent_had_opened(tmp_path):
-    program = [sys.executable, str(Path(__file__).with_name("forked.py"))]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    program = Path(__file__).with_name("forked.py")
+    environment = {**os.environ, "PYTHONPATH": str(program.parent)}
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+    )
     assert (done.returncode, done.stderr) == (0, "")
     found = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert set(found) == set(CASES) | {f"{name} in the parent" for name in CASES}
