@@ -1,16 +1,31 @@
-"""Fixtures for everyone."""
+"""Fixtures for everyone, and how hypothesis runs.
+
+`make test` uses the profile "ci", which tries the same examples every time; pytest by hand uses "dev", which looks for
+new ones. HYPOTHESIS_PROFILE names another.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import profiles
+import hypothesis
 import pytest
 from support import FixedClock, HashedEmbedder
 
-profiles.load()
+hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background, whose children ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
-import profiles
+import hypothesis
 import pytest
 from stores import STORES
 
-profiles.load()
+# The same examples every time, however long they take.
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("steady")
 
 
 def pytest_generate_tests(metafunc):
