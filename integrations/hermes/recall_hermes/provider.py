@@ -255,7 +255,7 @@ class RecallMemoryProvider(_Conversation, host.MemoryProvider):  # type: ignore[
     def _end(self, opened: _Open, writes: bool) -> None:
         try:
             if writes:
-                self._transcript.store_waiting()
+                self._transcript.store_waiting(at_once=False)
         except Exception as error:
             self._health.note("shutdown", error)
         try:

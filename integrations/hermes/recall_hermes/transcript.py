@@ -131,10 +131,13 @@ class Transcript:
             self._turns.update({str(new.id): None for new in news})
             self._store(news)
 
-    def store_waiting(self) -> None:
-        """Store what could not be stored before, and what agents that have ended could not."""
+    def store_waiting(self, *, at_once: bool = True) -> None:
+        """Store what could not be stored before, and what agents that have ended could not; with `at_once` even if that
+        has failed just now.
+        """
         with self._lock:
-            self._pauses_until = 0.0
+            if at_once:
+                self._pauses_until = 0.0
             self._store([])
 
     def keep_waiting(self) -> None:
