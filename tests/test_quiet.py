@@ -15,7 +15,7 @@ EMBED = "from recall_core import Memory; memory = Memory.open(':memory:'); memor
 END_AT_ONCE = """
 import sys
 from recall_core import Memory, Settings, worker
-worker.EXIT_TIMEOUT = 60  # for a busy machine
+worker.EXIT_TIMEOUT = 600  # for a busy machine
 memory = Memory.open(sys.argv[1], settings=Settings(embedding="background"))
 memory.add_many({"text": f"row {number} " + "some words " * 20} for number in range(600))
 memory.search("words", mode="keyword")
@@ -30,7 +30,7 @@ def run(code: str, home: os.PathLike[str], *arguments: str) -> subprocess.Comple
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
 
 
