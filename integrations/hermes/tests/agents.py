@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +35,8 @@ class Hosts:
 
         install(home or self.home)
         provider = plugins.memory.load_memory_provider("recall")
-        manager = MemoryManager(external_prefetch_timeout=120)
+        known = inspect.signature(MemoryManager).parameters  # older hosts wait without a limit
+        manager = MemoryManager(**{"external_prefetch_timeout": 120} if "external_prefetch_timeout" in known else {})
         manager.add_provider(provider)
         manager.initialize_all(session_id=session, hermes_home=str(home or self.home), **{**CLI, **given})
         manager.recall = provider

@@ -295,7 +295,8 @@ def main() -> int:
         check(f"{hook} takes **kwargs (forward compatible)", ok)
 
     print("lifecycle through MemoryManager (order used by agent_init: add_provider, then initialize_all)")
-    mgr = MemoryManager(external_prefetch_timeout=max(8.0, a.prefetch_budget_ms / 1e3))
+    waits = {"external_prefetch_timeout": max(8.0, a.prefetch_budget_ms / 1e3)}
+    mgr = MemoryManager(**{k: v for k, v in waits.items() if k in inspect.signature(MemoryManager).parameters})
     mgr.add_provider(provider)
     check("registered", mgr.get_provider(a.provider) is provider)
     dupe = type(
