@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,8 @@ def test_a_turn_that_is_being_stored_when_the_host_ends_is_not_lost(hosts, home,
     hosts.say(manager, "first")
     with locking(memory_file(home)):
         manager.sync_all("The ladder is in the attic.", "Noted.", session_id="s1")
+        while not manager.recall._transcript.waiting:
+            time.sleep(0.02)
         manager.shutdown_all()
         assert len(waiting(home)) == 1
     assert "attic" in hosts.start("s2").prefetch_all("Where is the ladder?")
