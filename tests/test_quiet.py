@@ -17,7 +17,7 @@ import sys
 from recall_core import Memory, Settings, worker
 worker.EXIT_TIMEOUT = 600  # for a busy machine
 memory = Memory.open(sys.argv[1], settings=Settings(embedding="background"))
-memory.add_many({"text": f"row {number} " + "some words " * 20} for number in range(600))
+memory.add_many({"text": f"row {number} " + "some words " * 20} for number in range(100))
 memory.search("words", mode="keyword")
 """
 
@@ -46,7 +46,7 @@ def test_a_program_may_end_while_texts_are_being_embedded(tmp_path):
     done = run(END_AT_ONCE, tmp_path, str(path))
     assert (done.returncode, done.stderr) == (0, "")
     with Memory.open(path, embedder=None) as memory:
-        assert memory.count() == 600
+        assert memory.count() == 100
 
 
 def test_copies_of_a_text_do_not_hide_it():

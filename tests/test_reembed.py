@@ -158,10 +158,10 @@ def test_freed_pages_are_used_again(db_path):
 
 
 def test_a_search_never_mixes_the_models_of_a_file_that_moves_under_it(db_path, tmp_path):
-    """10,000 chunks, a model of 512 dimensions, and a thread that searches all along."""
+    """4,000 chunks, a model of 512 dimensions, and a thread that searches all along."""
     rng = np.random.default_rng(5)
     words = WORDS[7:17]
-    texts = [f"{' '.join(rng.choice(words, 8))} {number}" for number in range(10_000)]
+    texts = [f"{' '.join(rng.choice(words, 8))} {number}" for number in range(4_000)]
     before = HashedEmbedder(384, "as large as the bundled model's")
     table = rng.normal(size=(len(WORDS), 512)).astype(np.float32)
     after = OnnxEmbedder(build_model(tmp_path / "model", table=table, pooling=MEAN))
@@ -179,12 +179,13 @@ def test_a_search_never_mixes_the_models_of_a_file_that_moves_under_it(db_path, 
 
         thread = threading.Thread(target=search)
         thread.start()
+        wait_until(lambda: seen)
         done = memory.reembed(after)
         moved = len(seen)
         wait_until(lambda: len(seen) > moved + 5)
         over.set()
         thread.join()
-        assert (failed, done.chunks) == ([], 10_000)
+        assert (failed, done.chunks) == ([], 4_000)
         judge = Judge(before, after)
         found = [judge.find(query, hits) if hits.degraded is None else set() for query, hits in seen]
         told = [hits for _, hits in seen if hits.degraded is not None]
