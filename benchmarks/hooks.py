@@ -2,7 +2,9 @@
 
     python benchmarks/hooks.py [--texts 50000] [--runs 60]
 
-The budget is lifted, so that the whole time is seen. The time of the processor is what other load changes less.
+First by itself, as the first prompt after a while, then beside the process that an earlier hook left behind, as the
+prompts that follow. The budget is lifted, so that the whole time is seen. The time of the processor is what other load
+changes less; what Python needs to start with nothing is beside it, since that differs from machine to machine.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 
 from recall_core import Memory
 from recall_core.client_scopes import project_scope
+from recall_core.hooks.asking import ask_resident, find_socket
 
 ZH = "部署 服务 数据库 配置 磁盘 日志 网关 重启 备份 监控 告警 用户 咖啡 会议 项目 版本 发布 回滚 缓存 队列".split()  # noqa: SIM905
 EN = "deploy service database config disk log gateway restart backup monitor alert user coffee meeting project".split()  # noqa: SIM905
@@ -80,8 +83,22 @@ def call_oddly(db: Path, project: Path, runs: int) -> None:
             if name.startswith("locked"):
                 writer = stack.enter_context(contextlib.closing(sqlite3.connect(db)))
                 writer.execute("BEGIN IMMEDIATE")
-            times = sorted(call(prompt, f"{name} {number}", project)[0] for number in range(runs))
-        print(f"{name}: median {statistics.median(times):.3f} s, p95 {times[int(0.95 * (runs - 1))]:.3f} s")
+            sessions = [f"{os.environ['RECALL_HOOK_RESIDENT']} {name} {number}" for number in range(runs)]
+            show(name, [call(prompt, session, project)[0] for session in sessions])
+    os.environ["RECALL_DB"] = str(db)
+
+
+def call_nothing() -> float:
+    """Return the seconds that Python takes to start and end."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return time.perf_counter() - started
+
+
+def show(what: str, seconds: list[float]) -> None:
+    times = sorted(seconds)
+    p95 = times[int(0.95 * (len(times) - 1))]
+    print(f"{what}: median {statistics.median(times):.3f} s, p95 {p95:.3f} s, best {times[0]:.3f} s")
 
 
 def main() -> None:
@@ -95,15 +112,20 @@ def main() -> None:
         os.environ.update(
             RECALL_DB=f"{folder}/memory.db", RECALL_HOOK_DIR=f"{folder}/state", RECALL_HOOK_BUDGET="30000"
         )
-        fill(Path(folder) / "memory.db", project, arguments.texts)
-        call(PROMPTS[0], -1, project)
-        done = [call(PROMPTS[number % len(PROMPTS)], number, project) for number in range(arguments.runs)]
-        call_oddly(Path(folder) / "memory.db", project, 20)
-    print(f"{arguments.texts} memories, {len(done)} calls, {sum(found for _, _, found in done)} with a block")
-    for place, what in enumerate(("from start to end", "of the processor")):
-        times = sorted(one[place] for one in done)
-        p95 = times[int(0.95 * (len(times) - 1))]
-        print(f"{what}: median {statistics.median(times):.3f} s, p95 {p95:.3f} s, best {times[0]:.3f} s")
+        db = Path(folder) / "memory.db"
+        fill(db, project, arguments.texts)
+        for idle, what in ((0, "by itself"), (600, "beside the process that was left behind")):
+            os.environ["RECALL_HOOK_RESIDENT"] = str(idle)
+            call(PROMPTS[0], f"{idle} first", project)
+            path = find_socket(Path(folder) / "state", db)
+            while path is not None and ask_resident(path, b"{}", None, 1) is None:
+                time.sleep(0.1)
+            done = [call(PROMPTS[number % 4], f"{idle} {number}", project) for number in range(arguments.runs)]
+            print(f"{arguments.texts} memories, {what}: {len(done)} calls, {sum(one[2] for one in done)} with a block")
+            for place, kind in enumerate(("from start to end", "of the processor")):
+                show(kind, [one[place] for one in done])
+            call_oddly(db, project, 20)
+    show("python -c pass", [call_nothing() for _ in range(arguments.runs)])
 
 
 if __name__ == "__main__":

@@ -61,7 +61,11 @@ def run_process(
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT", "TEMP") if name in os.environ}
     command = [sys.executable, "-c", "from recall_core.cli import main; main()", *arguments]
     return subprocess.run(
-        command, input=given, capture_output=True, env={**kept, "RECALL_DB": str(db), **environment}, timeout=LIMIT
+        command,
+        input=given,
+        capture_output=True,
+        env={**kept, "RECALL_DB": str(db), "RECALL_HOOK_RESIDENT": "0", **environment},
+        timeout=LIMIT,
     )
 
 

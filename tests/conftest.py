@@ -36,6 +36,7 @@ def _own_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep tests that name no database or model away from those of whoever runs them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECALL_DB", str(tmp_path_factory.mktemp("own") / "default.db"))
+        patch.setenv("RECALL_HOOK_RESIDENT", "0")  # no test leaves a process behind
         patch.delenv("RECALL_MODEL", raising=False)
         patch.setenv("RECALL_MODELS", str(tmp_path_factory.mktemp("models")))
         yield

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from recall_core.hooks.running import EVENTS
+from recall_core.hooks import EVENTS
 
-from .answering import answer, note_misuse
+from .answering import answer, note_fault
 from .options import db_option
 from .output import tell
 
@@ -22,7 +22,7 @@ class _Harmless(click.Command):
         try:
             return super().make_context(*arguments, **extra)
         except click.UsageError as error:
-            note_misuse(error.format_message())
+            note_fault(error.format_message())
             tell(error.format_message())
             raise click.exceptions.Exit(0) from None
 

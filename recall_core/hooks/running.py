@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -28,10 +29,9 @@ WRITERS_WAIT = 4.0  # seconds that a hook waits for others who write
 LOG_BYTES = 1_000_000
 LONGEST_START = 30.0  # seconds; a longer one is a clock of another kind
 
-EVENTS = tuple(BUDGETS)
 _NAMES = {"session-start": "SessionStart", "user-prompt-submit": "UserPromptSubmit"}
 
-OpenMemory = Callable[[float], "Memory"]  # given the seconds to wait for other writers
+OpenMemory = Callable[[float], AbstractContextManager["Memory"]]  # given the seconds to wait for other writers
 
 
 def run_hook(
@@ -43,21 +43,31 @@ def run_hook(
     folder: Path,
     project: str | None,
     budget: float | None = None,
+    at_end: Callable[[], object] = lambda: None,
 ) -> str:
-    """Return what the hook prints, "" for nothing. `folder` is where the log lies, and what sessions were shown;
-    `exists` says whether there is a memory to read. If the time is over, the process ends there and then.
+    """Return what the hook prints, "" for nothing and for what fails, which is in the log. If the time is over, the
+    process ends there and then. `at_end` is called before, as it is otherwise.
     """
     limit = budget if budget is not None else BUDGETS[event]
-    with _within(limit, event, folder):
+    with _within(limit, event, folder, at_end):
         try:
-            payload = read_payload(raw, project)
-            if event not in _NAMES:
-                _capture(event, payload, open_memory)
-                return ""
-            block = _recall(event, payload, open_memory, folder) if exists else ""
+            return answer_event(event, raw, open_memory, exists=exists, folder=folder, project=project)
         except Exception as error:
             write_log(folder, f"{event}: {type(error).__name__}: {error}")
             return ""
+
+
+def answer_event(
+    event: str, raw: bytes, open_memory: OpenMemory, *, exists: bool, folder: Path, project: str | None
+) -> str:
+    """Return what the hook prints, "" for nothing. `folder` is where the log lies, and what sessions were shown;
+    `exists` says whether there is a memory to read. Raises whatever goes wrong.
+    """
+    payload = read_payload(raw, project)
+    if event not in _NAMES:
+        _capture(event, payload, open_memory)
+        return ""
+    block = _recall(event, payload, open_memory, folder) if exists else ""
     if not block:
         return ""
     output = {"hookEventName": _NAMES[event], "additionalContext": block}
@@ -96,13 +106,14 @@ def _capture(event: str, payload: Payload, open_memory: OpenMemory) -> None:
 
 
 @contextlib.contextmanager
-def _within(seconds: float, event: str, folder: Path) -> Iterator[None]:
+def _within(seconds: float, event: str, folder: Path, at_end: Callable[[], object]) -> Iterator[None]:
     """End the process, well, if the block takes longer, the time since the process was started included."""
     over = threading.Lock()
 
     def end() -> NoReturn:
         over.acquire()
         write_log(folder, f"{event}: gave up after {seconds:g} s")
+        at_end()
         os._exit(0)
 
     timer = threading.Timer(max(seconds - _find_age(), 0.01), end)

@@ -33,7 +33,8 @@ def note_shown(folder: Path, session: str | None, ids: Iterable[str]) -> None:
     file = _file(folder, session)
     part = file.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, exist_ok=True)
         part.write_text(json.dumps(known), "utf-8")
         part.replace(file)
 
