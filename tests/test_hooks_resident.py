@@ -40,12 +40,13 @@ class Hooks:
         with Memory.open(self.db, embedder=None) as memory:
             memory.add(text, scope=project_scope(self.project))
 
-    def call(self, event: str = "user-prompt-submit", session: str = "s1") -> str:
+    def call(self, event: str = "user-prompt-submit", session: str = "s1", folder: str | None = None) -> str:
         environment = {**os.environ, "RECALL_HOOK_DIR": str(self.state), "RECALL_HOOK_BUDGET": "100000"}
         environment["RECALL_HOOK_RESIDENT"] = self.idle
         done = subprocess.run(
             [sys.executable, "-c", COMMAND, "hook", event, "--db", str(self.db)],
-            input=self.payload(session),
+            input=self.payload(session, folder),
+            cwd=self.db.parent,
             capture_output=True,
             env=environment,
             timeout=LIMIT,
@@ -53,9 +54,9 @@ class Hooks:
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout.decode().strip()
 
-    def payload(self, session: str = "s1") -> bytes:
+    def payload(self, session: str = "s1", folder: str | None = None) -> bytes:
         prompt = "how do we deploy the payment service?"
-        return json.dumps({"session_id": session, "cwd": str(self.project), "prompt": prompt}).encode()
+        return json.dumps({"session_id": session, "cwd": folder or str(self.project), "prompt": prompt}).encode()
 
     @property
     def socket(self) -> Path:
@@ -118,6 +119,11 @@ def test_what_is_stored_meanwhile_is_found_at_once(hooks):
 def test_a_session_is_shown_nothing_twice_whoever_answers(hooks):
     assert DEPLOY in hooks.call(session="one")
     assert hooks.ask("one") == ""
+
+
+@pytest.mark.usefixtures("resident")
+def test_a_relative_folder_is_that_of_the_caller(hooks):
+    assert DEPLOY in hooks.call(session="new", folder="shop")
 
 
 def test_of_several_that_are_started_one_stays(hooks, resident):

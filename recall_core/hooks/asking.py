@@ -45,7 +45,7 @@ def ask_resident(path: Path, raw: bytes, project: str | None, seconds: float) ->
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(seconds)
             connection.connect(str(path))
-            connection.sendall(json.dumps({"project": project}).encode() + b"\n" + raw)
+            connection.sendall(json.dumps({"project": project, "here": os.getcwd()}).encode() + b"\n" + raw)  # noqa: PTH109
             connection.shutdown(socket.SHUT_WR)
             answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     except (OSError, ValueError):

@@ -26,8 +26,9 @@ class Payload:
     agent: str | None = None
 
 
-def read_payload(raw: bytes, project: str | None) -> Payload:
-    """Return the event; `project` is the folder that the client names in the environment, None if it does not.
+def read_payload(raw: bytes, project: str | None, here: str | None = None) -> Payload:
+    """Return the event; `project` is the folder that the client names in the environment, None if it does not, and
+    `here` where the hook was called, by default the present folder.
 
     Raises InvalidInputError for anything but a JSON object.
     """
@@ -41,7 +42,7 @@ def read_payload(raw: bytes, project: str | None) -> Payload:
     transcript = _text(value, "transcript_path")
     return Payload(
         session="".join(filter(str.isprintable, _text(value, "session_id")[:200])) or None,
-        folder=Path(project or _text(value, "cwd") or Path.cwd()),
+        folder=Path(here or "", project or _text(value, "cwd")),
         prompt=_text(value, "prompt"),
         source=_text(value, "source"),
         tool=_text(value, "tool_name"),

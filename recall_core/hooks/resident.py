@@ -43,7 +43,7 @@ def serve(path: Path, db: Path, folder: Path) -> None:
         if not alone:
             return
         path.unlink(missing_ok=True)  # of one that was killed
-        with socket.socket(socket.AF_UNIX) as listener, Answerer(db, folder) as answerer:
+        with socket.socket(socket.AF_UNIX) as listener, contextlib.closing(Answerer(db, folder)) as answerer:
             listener.bind(str(path))
             listener.listen()
             own = path.stat().st_ino
@@ -60,29 +60,33 @@ class Answerer:
         self._folder = folder
         self._memory: Memory | None = None
 
-    def __enter__(self) -> Answerer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
-
     def answer(self, request: bytes) -> bytes:
         """Return the answer to a request, b"" if the hook has to see for itself."""
         from .running import answer_event, write_log
 
         head, _, raw = request.partition(b"\n")
         try:
-            project = json.loads(head)["project"]
+            caller = json.loads(head)
             output = answer_event(
-                "user-prompt-submit", raw, self._open, exists=self._db.exists(), folder=self._folder, project=project
+                "user-prompt-submit",
+                raw,
+                self._open,
+                exists=self._db.exists(),
+                folder=self._folder,
+                project=caller["project"],
+                here=caller["here"],
             )
         except Exception as error:
             write_log(self._folder, f"resident: {type(error).__name__}: {error}")
-            self.__exit__()  # the file may be another, or damaged
+            self.close()  # the file may be another, or damaged
             return b""
         return DONE + output.encode()
+
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
 
     def _open(self, busy_timeout: float) -> AbstractContextManager[Memory]:
         from ..memory import Memory

@@ -58,12 +58,19 @@ def run_hook(
 
 
 def answer_event(
-    event: str, raw: bytes, open_memory: OpenMemory, *, exists: bool, folder: Path, project: str | None
+    event: str,
+    raw: bytes,
+    open_memory: OpenMemory,
+    *,
+    exists: bool,
+    folder: Path,
+    project: str | None,
+    here: str | None = None,
 ) -> str:
     """Return what the hook prints, "" for nothing. `folder` is where the log lies, and what sessions were shown;
-    `exists` says whether there is a memory to read. Raises whatever goes wrong.
+    `exists` says whether there is a memory to read, `here` where the hook was called. Raises whatever goes wrong.
     """
-    payload = read_payload(raw, project)
+    payload = read_payload(raw, project, here)
     if event not in _NAMES:
         _capture(event, payload, open_memory)
         return ""
