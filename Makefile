@@ -40,10 +40,13 @@ demo: $(ENVS)/demo/ready ## store some memories and ask for them in three ways
 test: ## everything that has to pass: lint, the hosts and their adapters, the core
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory lint-adapters
-	@$(MAKE) --no-print-directory test-hosts
-	@$(MAKE) --no-print-directory test-mcp
-	@$(MAKE) --no-print-directory test-adapters
-	@$(MAKE) --no-print-directory test-core
+	@$(MAKE) --no-print-directory $(ENVS)/core/installed
+	@echo "The core's tests run beside those of the hosts, and tell how they went when both have ended"
+	@$(MAKE) --no-print-directory test-core >$(ENVS)/core.log 2>&1 & core=$$!; \
+	    $(MAKE) --no-print-directory test-hosts && \
+	    $(MAKE) --no-print-directory test-mcp && \
+	    $(MAKE) --no-print-directory test-adapters; hosts=$$?; \
+	    wait $$core; core=$$?; cat $(ENVS)/core.log; exit $$((hosts + core))
 
 lint: $(ENVS)/dev/ready ## style, types and import rules
 	$(ENVS)/dev/bin/ruff check .
