@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
-import sys
-
-import pytest
 from crews import make_record
+from fork_support import forks, in_child
 
 from recall_core import Memory
 from recall_core.errors import ClosedError
 from recall_crewai import RecallStorage, recall_memory
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="forks are not safe there"),
-    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
-]
-
-
-def in_child(work):
-    """Return what a function returns in a forked process."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    child = context.Process(target=lambda: theirs.send_bytes(json.dumps(work()).encode()))
-    child.start()
-    assert ours.poll(120), "the child hangs"
-    answer = json.loads(ours.recv_bytes())
-    child.join(60)
-    return answer
+pytestmark = forks
 
 
 def test_a_storage_is_used_in_a_forked_child_and_in_its_parent(tmp_path, opened):

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
-import sys
-
-import pytest
 from agents import call
+from fork_support import forks, in_child
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="forks are not safe there"),
-    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
-]
-
-
-def in_child(work):
-    """Return what a function returns in a forked process."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    child = context.Process(target=lambda: theirs.send_bytes(json.dumps(work()).encode()))
-    child.start()
-    assert ours.poll(120), "the child hangs"
-    answer = json.loads(ours.recv_bytes())
-    child.join(120)
-    return answer
+pytestmark = forks
 
 
 def test_an_agent_goes_on_in_a_forked_child_and_in_its_parent(hosts):
